@@ -1,0 +1,509 @@
+//! The host as a device.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use cuzk_backend::{
+    AssignmentId, AssignmentView, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo, DeviceOps,
+    DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView, MemoryUsage, MsmOperands,
+    NttPlan, PendingId, Pool, QuotientPlan, Residency, Result, StreamId,
+};
+use cuzk_curve::{Curve, GroupId, pairing::Engine, repr, with_curve};
+use cuzk_r1cs::{Assignment, CsrMatrix, evaluate_into};
+use group::Curve as _;
+use rayon::ThreadPool;
+
+use crate::{
+    CodePath, fixed_base, host,
+    memory::Arena,
+    msm::{self, Bits, MsmError, MsmPoint, PackedAssignment},
+    ntt,
+    objects::{
+        Bitmap, Loaded, Memory, Pinned, Points, assignment_bytes, byte_range, load_assignment, load_matrix,
+        matrix_bytes, values, values_mut,
+    },
+    table::{Handles, Table, broken},
+};
+
+/// A mark in a stream whose work has all been executed when the mark is made.
+#[derive(Debug)]
+struct Done;
+
+/// The host as a device: every operation is executed, on the device's threads, before the call returns. Calls from several
+/// threads share these threads.
+pub(crate) struct CpuDevice {
+    info: DeviceInfo,
+    path: CodePath,
+    threads: ThreadPool,
+    device: Arena,
+    pinned: Arena,
+    buffers: Table<Memory>,
+    hosts: Table<Arc<Pinned>>,
+    streams: Table<Done>,
+    events: Table<Done>,
+    matrices: Table<Loaded>,
+    densities: Table<Bitmap>,
+    assignments: Table<Loaded>,
+    bases: Table<Points>,
+    pendings: Table<Mutex<Option<Vec<u8>>>>,
+}
+
+impl CpuDevice {
+    /// Opens the host with options that have no zeros left to be replaced.
+    ///
+    /// # Errors
+    /// The system refuses the threads.
+    pub(crate) fn new(info: DeviceInfo, options: &DeviceOptions) -> Result<Self> {
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(options.threads as usize)
+            .thread_name(|i| format!("cuzk-cpu-{i}"))
+            .build()
+            .map_err(|error| BackendError::Driver {
+                operation: "open".to_owned(),
+                message: format!("{} threads: {error}", options.threads),
+            })?;
+        let handles = Arc::new(Handles::default());
+        Ok(Self {
+            info,
+            path: CodePath::detect(),
+            threads,
+            device: Arena::new(Pool::Device, options.device_memory_limit),
+            pinned: Arena::new(Pool::Pinned, options.pinned_bytes),
+            buffers: Table::new("buffer", &handles),
+            hosts: Table::new("pinned buffer", &handles),
+            streams: Table::new("stream", &handles),
+            events: Table::new("event", &handles),
+            matrices: Table::new("matrix", &handles),
+            densities: Table::new("density", &handles),
+            assignments: Table::new("assignment", &handles),
+            bases: Table::new("list of bases", &handles),
+            pendings: Table::new("pending result", &handles),
+        })
+    }
+
+    /// Executes work of a stream on the device's threads.
+    ///
+    /// # Errors
+    /// The stream is unknown; what the work returns; its panic.
+    fn execute<R: Send>(
+        &self,
+        operation: &str,
+        stream: StreamId,
+        work: impl FnOnce() -> Result<R> + Send,
+    ) -> Result<R> {
+        self.streams.get(operation, stream.0)?;
+        self.on_threads(operation, work)
+    }
+
+    /// Executes work on the device's threads.
+    fn on_threads<R: Send>(&self, operation: &str, work: impl FnOnce() -> Result<R> + Send) -> Result<R> {
+        // What a panic leaves half done is memory whose contents are undefined from then on; tables and accounts are
+        // changed outside.
+        catch_unwind(AssertUnwindSafe(|| self.threads.install(work))).unwrap_or_else(|panic| {
+            Err(BackendError::Panicked { operation: operation.to_owned(), message: message(panic.as_ref()) })
+        })
+    }
+}
+
+/// The text of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a text").to_owned()
+}
+
+/// What the contract excludes, in the words of this crate.
+fn mismatch(error: MsmError) -> BackendError {
+    match error {
+        MsmError::Length { what, expected, actual } => broken("msm", what, expected, actual),
+        MsmError::Rank { word, expected, actual } => {
+            broken("msm", format!("the rank of word {word}"), expected, actual)
+        }
+    }
+}
+
+/// Runs `$body` with `$point` the type of a curve's and group's points and `$scalar` that of its scalars.
+macro_rules! with_group {
+    ($curve:expr, $group:expr, $point:ident => $body:expr) => {
+        with_curve!($curve, C => match $group {
+            GroupId::G1 => {
+                type $point = <C as Engine>::G1Affine;
+                $body
+            }
+            GroupId::G2 => {
+                type $point = <C as Engine>::G2Affine;
+                $body
+            }
+        })
+    };
+}
+
+/// The scalars of an MSM, held while it runs.
+enum Scalars<'a> {
+    Dense(&'a [u8], u64, u64),
+    Packed(&'a Loaded, std::ops::Range<u64>, Option<&'a Bitmap>),
+}
+
+fn multiply<A: MsmPoint>(path: CodePath, points: &[u8], count: u64, scalars: &Scalars<'_>) -> Result<Vec<u8>> {
+    let bases = values::<A>("msm", points, 0, count)?;
+    let sum = match scalars {
+        Scalars::Dense(bytes, first, len) => {
+            msm::msm(path, bases, values::<A::Scalar>("msm", bytes, *first, *len)?).map_err(mismatch)?
+        }
+        Scalars::Packed(assignment, variables, density) => {
+            let assignment = assignment.get::<Assignment<A::Scalar>>("msm")?;
+            let n = assignment.n_variables();
+            let density = density.map(|d| Bits::new(&d.words, d.len as usize)).transpose().map_err(mismatch)?;
+            let packed = PackedAssignment {
+                ones: Bits::new(assignment.ones(), n).map_err(mismatch)?,
+                wide: Bits::new(assignment.wide(), n).map_err(mismatch)?,
+                rank: assignment.rank(),
+                wide_scalars: assignment.wide_scalars(),
+            };
+            let range = variables.start as usize..variables.end as usize;
+            msm::msm_packed(path, bases, density, packed, range).map_err(mismatch)?
+        }
+    };
+    Ok(repr::as_bytes(&[sum.to_affine()]).to_vec())
+}
+
+fn evaluate<C: Curve>(matrix: &Loaded, assignment: &Loaded, out: &mut [u8], out_len: u64) -> Result<()> {
+    const OP: &str = "evaluate";
+    let matrix = matrix.get::<CsrMatrix<C::Fr>>(OP)?;
+    let assignment = assignment.get::<Assignment<C::Fr>>(OP)?;
+    let out = values_mut::<C::Fr>(OP, out, 0, out_len)?;
+    let Some((rows, padding)) = out.split_at_mut_checked(matrix.n_rows()) else {
+        return Err(broken(OP, "the output's length", format!("at least the {} rows", matrix.n_rows()), out_len));
+    };
+    evaluate_into(matrix, assignment, rows).map_err(|error| broken(OP, "the operands", "of one shape", error))?;
+    padding.fill(ff::Field::ZERO);
+    Ok(())
+}
+
+fn fixed_base_multiply<A: MsmPoint>(
+    path: CodePath,
+    plan: &FixedBasePlan,
+    scalars: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    const OP: &str = "fixed_base_mul";
+    let base = repr::copy_from_bytes::<A>(&plan.base).ok().and_then(|points| points.first().copied());
+    let base = base.ok_or_else(|| broken(OP, "the size of the base", size_of::<A>(), plan.base.len()))?;
+    let scalars = values::<A::Scalar>(OP, scalars, 0, plan.count)?;
+    let out = values_mut::<A>(OP, out, 0, plan.count)?;
+    fixed_base::fixed_base_mul(path, &base, scalars, out).map_err(mismatch)
+}
+
+/// Refuses the same buffer twice: it cannot be locked twice.
+fn different(operation: &str, a: BufferId, b: BufferId) -> Result<()> {
+    if a == b { Err(broken(operation, "the second buffer", "another one than the first", "the same")) } else { Ok(()) }
+}
+
+impl DeviceOps for CpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn memory(&self) -> Result<MemoryUsage> {
+        Ok(MemoryUsage {
+            device: self.device.usage(),
+            pinned: self.pinned.usage(),
+            driver_free: host::available_bytes(),
+        })
+    }
+
+    fn release(&self, handle: Handle) {
+        match handle {
+            Handle::Buffer(id) => self.buffers.remove(id.0),
+            Handle::Host(id) => self.hosts.remove(id.0),
+            Handle::Stream(id) => self.streams.remove(id.0),
+            Handle::Event(id) => self.events.remove(id.0),
+            Handle::Matrix(id) => self.matrices.remove(id.0),
+            Handle::Density(id) => self.densities.remove(id.0),
+            Handle::Assignment(id) => self.assignments.remove(id.0),
+            Handle::Bases(id) => self.bases.remove(id.0),
+            Handle::Pending(id) => self.pendings.remove(id.0),
+        }
+    }
+
+    fn buffer_create(&self, bytes: u64) -> Result<BufferId> {
+        if bytes == 0 {
+            return Err(broken("alloc", "the number of bytes", "at least 1", 0));
+        }
+        Ok(BufferId(self.buffers.add(Memory::new(self.device.alloc(bytes)?))))
+    }
+
+    fn host_create(&self, bytes: u64) -> Result<Box<dyn HostMemory>> {
+        if bytes == 0 {
+            return Err(broken("alloc_pinned", "the number of bytes", "at least 1", 0));
+        }
+        let region = self.pinned.alloc(bytes)?;
+        Ok(Box::new(self.hosts.add_with(|handle| Pinned::new(HostId(handle), region))))
+    }
+
+    fn stream_create(&self) -> Result<StreamId> {
+        Ok(StreamId(self.streams.add(Done)))
+    }
+
+    fn event_record(&self, stream: StreamId) -> Result<EventId> {
+        self.streams.get("event_record", stream.0)?;
+        Ok(EventId(self.events.add(Done)))
+    }
+
+    fn stream_wait(&self, stream: StreamId, event: EventId) -> Result<()> {
+        self.streams.get("stream_wait", stream.0)?;
+        self.events.get("stream_wait", event.0).map(drop)
+    }
+
+    fn event_query(&self, event: EventId) -> Result<bool> {
+        self.events.get("event_query", event.0).map(|_| true)
+    }
+
+    fn event_wait(&self, event: EventId) -> Result<()> {
+        self.events.get("event_wait", event.0).map(drop)
+    }
+
+    fn upload(
+        &self,
+        stream: StreamId,
+        source: HostId,
+        source_offset: u64,
+        target: BufferId,
+        target_offset: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        const OP: &str = "upload";
+        self.hosts.get(OP, source.0)?.with(OP, |source| {
+            let range = byte_range(OP, source.len(), source_offset, bytes)?;
+            self.upload_bytes(stream, &source[range], target, target_offset)
+        })
+    }
+
+    fn download(
+        &self,
+        stream: StreamId,
+        source: BufferId,
+        source_offset: u64,
+        target: HostId,
+        target_offset: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        const OP: &str = "download";
+        self.hosts.get(OP, target.0)?.with(OP, |target| {
+            let range = byte_range(OP, target.len(), target_offset, bytes)?;
+            self.download_bytes(stream, source, source_offset, &mut target[range])
+        })
+    }
+
+    fn upload_bytes(&self, stream: StreamId, source: &[u8], target: BufferId, offset: u64) -> Result<()> {
+        const OP: &str = "upload_bytes";
+        self.streams.get(OP, stream.0)?;
+        let target = self.buffers.get(OP, target.0)?;
+        let mut target = target.write();
+        let range = byte_range(OP, target.len(), offset, source.len() as u64)?;
+        target[range].copy_from_slice(source);
+        Ok(())
+    }
+
+    fn download_bytes(&self, stream: StreamId, source: BufferId, offset: u64, target: &mut [u8]) -> Result<()> {
+        const OP: &str = "download_bytes";
+        self.streams.get(OP, stream.0)?;
+        let source = self.buffers.get(OP, source.0)?;
+        let source = source.read();
+        let range = byte_range(OP, source.len(), offset, target.len() as u64)?;
+        target.copy_from_slice(&source[range]);
+        Ok(())
+    }
+
+    fn fill_zero(&self, stream: StreamId, buffer: BufferId, offset: u64, bytes: u64) -> Result<()> {
+        const OP: &str = "fill_zero";
+        self.streams.get(OP, stream.0)?;
+        let buffer = self.buffers.get(OP, buffer.0)?;
+        let mut buffer = buffer.write();
+        let range = byte_range(OP, buffer.len(), offset, bytes)?;
+        buffer[range].fill(0);
+        Ok(())
+    }
+
+    fn ntt(&self, stream: StreamId, plan: &NttPlan, buffer: BufferId) -> Result<()> {
+        const OP: &str = "ntt";
+        let buffer = self.buffers.get(OP, buffer.0)?;
+        self.execute(OP, stream, || {
+            let mut bytes = buffer.write();
+            with_curve!(plan.curve, C => {
+                let scalars = values_mut::<<C as Engine>::Fr>(OP, &mut bytes, 0, 1 << plan.log_n)?;
+                ntt::ntt(self.path, plan, scalars);
+            });
+            Ok(())
+        })
+    }
+
+    fn quotient(&self, stream: StreamId, plan: &QuotientPlan, a: BufferId, b: BufferId) -> Result<()> {
+        const OP: &str = "quotient";
+        different(OP, a, b)?;
+        let buffers = (self.buffers.get(OP, a.0)?, self.buffers.get(OP, b.0)?);
+        let n = 1u64 << plan.log_n;
+        let mut scratch = self.device.alloc(n * plan.curve.scalar_bytes() as u64)?;
+        self.execute(OP, stream, || {
+            // Everybody locks in the order of the handles.
+            let (mut a_bytes, mut b_bytes);
+            if a < b {
+                a_bytes = buffers.0.write();
+                b_bytes = buffers.1.write();
+            } else {
+                b_bytes = buffers.1.write();
+                a_bytes = buffers.0.write();
+            }
+            with_curve!(plan.curve, C => {
+                type F = <C as Engine>::Fr;
+                let a = values_mut::<F>(OP, &mut a_bytes, 0, n)?;
+                let b = values_mut::<F>(OP, &mut b_bytes, 0, n)?;
+                let scratch = values_mut::<F>(OP, &mut scratch, 0, n)?;
+                ntt::quotient(self.path, plan, a, b, scratch);
+            });
+            Ok(())
+        })
+    }
+
+    fn matrix_create(&self, matrix: &MatrixView<'_>) -> Result<MatrixId> {
+        let account = self.device.reserve(matrix_bytes(matrix))?;
+        let loaded = self.on_threads("load_matrix", || {
+            Ok(with_curve!(matrix.curve, C => {
+                Loaded::new(matrix.curve, load_matrix::<<C as Engine>::Fr>(matrix)?, account)
+            }))
+        })?;
+        Ok(MatrixId(self.matrices.add(loaded)))
+    }
+
+    fn density_create(&self, bits: &[u64], len: u64) -> Result<DensityId> {
+        if bits.len() as u64 != len.div_ceil(64) {
+            return Err(broken("load_density", "the number of words of the bitmap", len.div_ceil(64), bits.len()));
+        }
+        let account = self.device.reserve(size_of_val(bits) as u64)?;
+        Ok(DensityId(self.densities.add(Bitmap { words: bits.to_vec(), len, _account: account })))
+    }
+
+    fn assignment_create(&self, stream: StreamId, assignment: &AssignmentView<'_>) -> Result<AssignmentId> {
+        let account = self.device.reserve(assignment_bytes(assignment))?;
+        let loaded = self.execute("upload_assignment", stream, || {
+            Ok(with_curve!(assignment.curve, C => {
+                Loaded::new(assignment.curve, load_assignment::<<C as Engine>::Fr>(assignment)?, account)
+            }))
+        })?;
+        Ok(AssignmentId(self.assignments.add(loaded)))
+    }
+
+    fn evaluate(
+        &self,
+        stream: StreamId,
+        matrix: MatrixId,
+        assignment: AssignmentId,
+        out: BufferId,
+        out_len: u64,
+    ) -> Result<()> {
+        const OP: &str = "evaluate";
+        let matrix = self.matrices.get(OP, matrix.0)?;
+        let assignment = self.assignments.get(OP, assignment.0)?;
+        let out = self.buffers.get(OP, out.0)?;
+        self.execute(
+            OP,
+            stream,
+            || with_curve!(matrix.curve(), C => evaluate::<C>(&matrix, &assignment, &mut out.write(), out_len)),
+        )
+    }
+
+    fn bases_create(&self, spec: &BasesSpec) -> Result<BasesId> {
+        let size = spec.curve.affine_bytes(spec.group) as u64;
+        let bytes = spec.count.checked_mul(size).ok_or_else(|| {
+            broken("bases_create", "the number of points", format!("at most {}", u64::MAX / size), spec.count)
+        })?;
+        let arena = match spec.residency {
+            Residency::Device => &self.device,
+            Residency::Pinned => &self.pinned,
+        };
+        let memory = if bytes == 0 { None } else { Some(Memory::new(arena.alloc(bytes)?)) };
+        Ok(BasesId(self.bases.add(Points { spec: *spec, memory })))
+    }
+
+    fn bases_write(&self, bases: BasesId, first: u64, points: &[u8]) -> Result<()> {
+        const OP: &str = "bases_write";
+        let bases = self.bases.get(OP, bases.0)?;
+        let size = bases.spec.curve.affine_bytes(bases.spec.group) as u64;
+        let Some(memory) = &bases.memory else {
+            return Err(broken(OP, "the number of points", 0, points.len() as u64 / size));
+        };
+        let mut memory = memory.write();
+        let offset = first.saturating_mul(size);
+        let range = byte_range(OP, memory.len(), offset, points.len() as u64)?;
+        memory[range].copy_from_slice(points);
+        Ok(())
+    }
+
+    fn bases_finish(&self, bases: BasesId) -> Result<()> {
+        self.bases.get("bases_finish", bases.0).map(drop)
+    }
+
+    fn msm(&self, stream: StreamId, bases: BasesId, scalars: &MsmOperands) -> Result<PendingId> {
+        const OP: &str = "msm";
+        let bases = self.bases.get(OP, bases.0)?;
+        let BasesSpec { curve, group, count, .. } = bases.spec;
+        let run = |scalars: &Scalars<'_>| {
+            self.execute(OP, stream, || {
+                let points = bases.memory.as_ref().map(Memory::read);
+                let points = points.as_ref().map_or(&[][..], |points| points);
+                with_group!(curve, group, Point => multiply::<Point>(self.path, points, count, scalars))
+            })
+        };
+        let point = match *scalars {
+            MsmOperands::Dense { buffer, first, len } => {
+                let buffer = self.buffers.get(OP, buffer.0)?;
+                let bytes = buffer.read();
+                run(&Scalars::Dense(&bytes, first, len))?
+            }
+            MsmOperands::Assignment { assignment, first, len, density } => {
+                let assignment = self.assignments.get(OP, assignment.0)?;
+                let density = density.map(|id| self.densities.get(OP, id.0)).transpose()?;
+                run(&Scalars::Packed(&assignment, first..first.saturating_add(len), density.as_deref()))?
+            }
+        };
+        Ok(PendingId(self.pendings.add(Mutex::new(Some(point)))))
+    }
+
+    fn pending_query(&self, pending: PendingId) -> Result<bool> {
+        self.pendings.get("pending_query", pending.0).map(|_| true)
+    }
+
+    fn pending_wait(&self, pending: PendingId, out: &mut [u8]) -> Result<()> {
+        const OP: &str = "pending_wait";
+        let result = self.pendings.get(OP, pending.0)?;
+        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(point) = result.take_if(|point| point.len() == out.len()) else {
+            let left =
+                result.as_ref().map_or("none, it was taken".to_owned(), |point| format!("{} bytes", point.len()));
+            return Err(broken(OP, "the result", format!("{} bytes", out.len()), left));
+        };
+        out.copy_from_slice(&point);
+        Ok(())
+    }
+
+    fn fixed_base_mul(&self, stream: StreamId, plan: &FixedBasePlan, scalars: BufferId, out: BufferId) -> Result<()> {
+        const OP: &str = "fixed_base_mul";
+        different(OP, scalars, out)?;
+        let buffers = (self.buffers.get(OP, scalars.0)?, self.buffers.get(OP, out.0)?);
+        self.execute(OP, stream, || {
+            let (scalar_bytes, mut out_bytes);
+            if scalars < out {
+                scalar_bytes = buffers.0.read();
+                out_bytes = buffers.1.write();
+            } else {
+                out_bytes = buffers.1.write();
+                scalar_bytes = buffers.0.read();
+            }
+            with_group!(plan.curve, plan.group, Point => {
+                fixed_base_multiply::<Point>(self.path, plan, &scalar_bytes, &mut out_bytes)
+            })
+        })
+    }
+}

@@ -1,0 +1,3 @@
+//! The host does what every device does.
+
+cuzk_conformance::suite!(cuzk_backend_cpu::CpuBackend);

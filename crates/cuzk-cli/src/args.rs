@@ -1,0 +1,294 @@
+//! The command line's grammar and help texts.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use cuzk_filecoin::{CircuitId, ProofKind, WindowPostVersion};
+
+/// Proves Filecoin's statements with Groth16, on whatever device a backend offers.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 a proof does not verify, 2 usage, 3 bad input, 4 bad or missing key, 5 device, 6 out of memory.";
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Backend to compute on: `cpu` is built in, any other name (or the path of a file) is a plugin; `auto` takes the first plugin
+    /// with a usable device, else the CPU, and says why
+    #[arg(long, global = true, default_value = "auto", value_name = "NAME")]
+    pub(crate) backend: String,
+    /// Device of the backend: its index, or its UUID or the beginning of it
+    #[arg(long, global = true, default_value = "0", value_name = "INDEX|UUID")]
+    pub(crate) device: String,
+    /// Where to look for plugins first (may be repeated); then CUZK_PLUGIN_DIR, then beside the executable
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+    /// Threads on the host; 0: one a core
+    #[arg(long, global = true, default_value_t = 0, env = "RAYON_NUM_THREADS", value_name = "N")]
+    pub(crate) threads: u32,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// More logging on standard error (-v, -vv, -vvv)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a proof from a C1 file or from vanilla proofs
+    Prove(ProveArgs),
+    /// Verify a proof
+    Verify(VerifyArgs),
+    /// Make a proving key (insecure for production: real keys come from a ceremony)
+    Setup(SetupArgs),
+    /// Look at, convert or check a proving key
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// List backends and devices: usable, or why not
+    Backends,
+    /// Seal a 2 KiB sector, prove it, and let Filecoin's own verifier judge the proofs
+    Demo(DemoArgs),
+}
+
+/// A kind of statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Proof of replication (from a C1 file)
+    Porep,
+    /// WinningPoSt
+    Winning,
+    /// WindowPoSt
+    #[value(alias = "wpost")]
+    Window,
+    /// SnapDeals sector update
+    #[value(alias = "snap")]
+    Update,
+}
+
+impl From<Kind> for ProofKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Porep => Self::PoRep,
+            Kind::Winning => Self::WinningPoSt,
+            Kind::Window => Self::WindowPoSt,
+            Kind::Update => Self::Update,
+        }
+    }
+}
+
+/// How WindowPoSt derives its challenges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WindowVersion {
+    /// By position among the deadline's sectors
+    V1,
+    /// By randomness and sector number alone (network version 19 and later)
+    V1_1,
+}
+
+impl From<WindowVersion> for WindowPostVersion {
+    fn from(version: WindowVersion) -> Self {
+        match version {
+            WindowVersion::V1 => Self::V1,
+            WindowVersion::V1_1 => Self::V1_2,
+        }
+    }
+}
+
+/// The statement: what is proved.
+#[derive(Debug, Args)]
+pub(crate) struct StatementArgs {
+    /// C1 file of a PoRep: {"SectorNum", "Phase1Out", "SectorSize"}, or the phase 1 output itself
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kind", "vanilla"])]
+    pub(crate) c1: Option<PathBuf>,
+    /// Vanilla proofs: a JSON array of base64 strings
+    #[arg(long, value_name = "FILE", requires = "kind", requires = "sector_size")]
+    pub(crate) vanilla: Option<PathBuf>,
+    /// Kind of the vanilla proofs
+    #[arg(long, short = 't', value_enum)]
+    pub(crate) kind: Option<Kind>,
+    /// Sector size in bytes, or 2k, 8m, 512m, 32g, 64g
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) sector_size: Option<String>,
+    /// Actor id of the storage provider (t01000 is 1000)
+    #[arg(long, value_name = "ID")]
+    pub(crate) miner: Option<u64>,
+    /// Randomness of a proof of spacetime, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) randomness: Option<String>,
+    /// WindowPoSt: number of the partition that the first vanilla proof belongs to
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub(crate) first_partition: u32,
+    /// WindowPoSt: how challenges are derived
+    #[arg(long, value_enum, default_value = "v1-1")]
+    pub(crate) window_version: WindowVersion,
+    /// Update: commitment to the old replica, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) comm_r_old: Option<String>,
+    /// Update: commitment to the new replica, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) comm_r_new: Option<String>,
+    /// Update: commitment to the new data, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) comm_d_new: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("input").required(true).args(["c1", "vanilla"]), after_help = "\
+Examples:
+  cuzk prove --c1 c1.json --out proof.bin
+  cuzk prove --c1 c1.json --partition 3 --out proof-3.bin
+  cuzk prove -t winning --vanilla vanilla.json --sector-size 32g --miner 1000 --randomness 3f…0a --out proof.bin
+  cuzk prove -t update --vanilla vanilla.json --sector-size 2k --comm-r-old … --comm-r-new … --comm-d-new … --out proof.bin")]
+pub(crate) struct ProveArgs {
+    #[command(flatten)]
+    pub(crate) statement: StatementArgs,
+    /// Prove this partition alone (the default is all of them)
+    #[arg(long, value_name = "K", conflicts_with = "all")]
+    pub(crate) partition: Option<usize>,
+    /// Prove all partitions: the default
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
+    /// Where the recorded matrices of circuits are kept; default: $XDG_CACHE_HOME/cuzk or ~/.cache/cuzk
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Where the proof goes: 192 bytes a partition, in order
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// Which proving key.
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// The proving key (bellperson .params, or native); default: by its published name in the parameter directory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// The parameter directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "FIL_PROOFS_PARAMETER_CACHE",
+        default_value = "/var/tmp/filecoin-proof-parameters"
+    )]
+    pub(crate) param_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("what").required(true).args(["c1", "vanilla", "public_inputs"]),
+    after_help = "\
+Examples:
+  cuzk verify --proof proof.bin --c1 c1.json
+  cuzk verify --proof proof.bin --vk key.vk --public-inputs inputs.json
+
+Public inputs: a JSON array with one array for each partition, of 64 hexadecimal digits an input (little-endian, without ONE)."
+)]
+pub(crate) struct VerifyArgs {
+    /// The proof: 192 bytes a partition
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: PathBuf,
+    /// The verifying key (bellperson .vk); default: by its published name in the parameter directory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vk: Option<PathBuf>,
+    /// The parameter directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "FIL_PROOFS_PARAMETER_CACHE",
+        default_value = "/var/tmp/filecoin-proof-parameters"
+    )]
+    pub(crate) param_dir: PathBuf,
+    /// Public inputs instead of a statement
+    #[arg(long, value_name = "FILE", requires = "vk")]
+    pub(crate) public_inputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) statement: StatementArgs,
+    /// The proof is of this partition alone
+    #[arg(long, value_name = "K")]
+    pub(crate) partition: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cuzk setup porep-2k                              # both keys into the parameter directory
+  cuzk setup winning-2k --param-dir keys --format native")]
+pub(crate) struct SetupArgs {
+    /// The circuit: porep-2k, winning-8m, wpost-32g, snap-2k, …
+    #[arg(value_name = "CIRCUIT")]
+    pub(crate) circuit: CircuitId,
+    /// Where the keys go, under their published names
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "FIL_PROOFS_PARAMETER_CACHE",
+        default_value = "/var/tmp/filecoin-proof-parameters"
+    )]
+    pub(crate) param_dir: PathBuf,
+    /// File format of the proving key
+    #[arg(long, value_enum, default_value = "params")]
+    pub(crate) format: KeyFormat,
+    /// INSECURE: derive the key from this seed (64 hexadecimal digits), so that anybody can forge proofs; for tests
+    #[arg(long, value_name = "HEX")]
+    pub(crate) insecure_seed: Option<String>,
+    /// Replace keys that are already there
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// A file format of proving keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyFormat {
+    /// bellperson's .params
+    Params,
+    /// The native format, loaded without decoding
+    Native,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// What a key is: format, curve, counts, digest, how it was made
+    Inspect {
+        /// The key
+        #[arg(value_name = "FILE")]
+        key: PathBuf,
+    },
+    /// Convert between bellperson's .params and the native format; the target's format is the other one
+    Convert {
+        /// The key
+        #[arg(value_name = "FILE")]
+        from: PathBuf,
+        /// Where the converted key goes
+        #[arg(value_name = "TARGET")]
+        to: PathBuf,
+        /// Replace a file that is already there
+        #[arg(long)]
+        overwrite: bool,
+    },
+    /// Check that every point is on its curve and in its subgroup; the result is remembered by digest
+    Verify {
+        /// The key
+        #[arg(value_name = "FILE")]
+        key: PathBuf,
+        /// Where results are remembered; default: $XDG_CACHE_HOME/cuzk or ~/.cache/cuzk
+        #[arg(long, value_name = "DIR")]
+        cache_dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the sector, the keys and the proofs go; made if missing
+    #[arg(long, value_name = "DIR", default_value = "cuzk-demo")]
+    pub(crate) dir: PathBuf,
+}

@@ -1,0 +1,72 @@
+//! The command line of the prover: one binary, the backend chosen at run time.
+//!
+//! # Layering
+//! The top: it alone (with the test and benchmark packages) reads environment variables, prints, and chooses a backend.
+//! Each verb has a module of its name; what several verbs need is in `device`, `circuits`, `keys`, `statement`, `files`.
+#![forbid(unsafe_code)]
+
+mod args;
+mod backends;
+mod circuits;
+mod demo;
+mod device;
+mod failure;
+mod files;
+mod key;
+mod keys;
+mod progress;
+mod prove;
+mod report;
+mod setup;
+mod statement;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(cli.global.verbose);
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::failure(&cli.global, &failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    if cli.global.threads > 0 {
+        // Witness generation runs in the global pool; the device has its own of the same size.
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(cli.global.threads as usize)
+            .build_global()
+            .map_err(|e| Failure::usage(format!("--threads {}: {e}", cli.global.threads)))?;
+    }
+    match &cli.command {
+        Command::Prove(args) => prove::run(&cli.global, args),
+        Command::Verify(args) => verify::run(&cli.global, args),
+        Command::Setup(args) => setup::run(&cli.global, args),
+        Command::Key(verb) => key::run(&cli.global, verb),
+        Command::Backends => backends::run(&cli.global),
+        Command::Demo(args) => demo::run(&cli.global, args),
+    }
+}
+
+/// Logs go to standard error: `RUST_LOG` decides, else the number of `-v`.
+fn start_logging(verbose: u8) {
+    let default = match verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

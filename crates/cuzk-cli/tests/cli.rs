@@ -1,0 +1,237 @@
+//! The program as a process: what it writes, what it says, and with which exit code it ends.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+};
+
+use serde_json::Value;
+
+const WINDOW: &str = "wpost-2k";
+
+/// A folder for the whole run with a test key for the smallest circuit.
+struct Stage {
+    folder: tempfile::TempDir,
+}
+
+fn stage() -> &'static Stage {
+    static STAGE: OnceLock<Stage> = OnceLock::new();
+    STAGE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let stage = Stage { folder };
+        let made = stage.cuzk(&["setup", WINDOW, "--json"]);
+        assert_eq!(code(&made), 0, "{}", stderr(&made));
+        let json = json(&made);
+        assert_eq!(json["production"], false);
+        assert!(stderr(&made).contains("INSECURE"), "{}", stderr(&made));
+        stage
+    })
+}
+
+impl Stage {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn cuzk(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_cuzk"))
+            .args(arguments)
+            .env("FIL_PROOFS_PARAMETER_CACHE", self.path("keys"))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env_remove("CUZK_PLUGIN_DIR")
+            .env_remove("RAYON_NUM_THREADS")
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap()
+    }
+
+    /// Proves the recorded partition 0 into a file, with more arguments.
+    fn prove(&self, out: &Path, more: &[&str]) -> Output {
+        let vanilla = fixture("window/vanilla-p0.json");
+        let meta = meta();
+        let (miner, randomness) = (meta["miner_id"].to_string(), meta["randomness"].as_str().unwrap().to_owned());
+        let mut arguments = vec!["prove", "-t", "window", "--sector-size", "2k"];
+        arguments.extend(["--miner", &miner, "--randomness", &randomness]);
+        let (vanilla, out) = (vanilla.to_str().unwrap(), out.to_str().unwrap());
+        arguments.extend(["--vanilla", vanilla, "--out", out]);
+        arguments.extend(more);
+        self.cuzk(&arguments)
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/filecoin/2kib").join(name)
+}
+
+fn meta() -> Value {
+    serde_json::from_slice(&fs::read(fixture("window/meta.json")).unwrap()).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("ended by a signal: {}", stderr(output)))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}\n{}", String::from_utf8_lossy(&output.stdout), stderr(output)))
+}
+
+#[test]
+fn proves_and_verifies() {
+    let stage = stage();
+    let proof = stage.path("proof.bin");
+    let made = stage.prove(&proof, &["--json"]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let told = json(&made);
+    assert_eq!(told["verified"], true);
+    assert_eq!(told["device"]["backend"], "cpu");
+    assert!(told["device"]["chosen"].as_str().unwrap().starts_with("auto: "));
+    assert!(told["partitions"][0]["stages_ms"]["msm h"].as_f64().unwrap() > 0.0);
+    let bytes = fs::read(&proof).unwrap();
+    assert_eq!(bytes.len(), 192);
+
+    let vk = stage.path("keys").join(vk_name());
+    let inputs = stage.path("inputs.json");
+    let recorded: Value = serde_json::from_slice(&fs::read(fixture("window/public_inputs.json")).unwrap()).unwrap();
+    fs::write(&inputs, Value::from(vec![recorded[0].clone()]).to_string()).unwrap();
+    let verify = |proof: &Path| {
+        let (proof, vk, inputs) = (proof.to_str().unwrap(), vk.to_str().unwrap(), inputs.to_str().unwrap());
+        stage.cuzk(&["verify", "--proof", proof, "--vk", vk, "--public-inputs", inputs, "--json"])
+    };
+    let verdict = verify(&proof);
+    assert_eq!((code(&verdict), &json(&verdict)["valid"]), (0, &Value::from(true)), "{}", stderr(&verdict));
+
+    // A valid proof of something else: the recorded one, made with another key.
+    let other = stage.path("other.bin");
+    fs::copy(fixture("window/proof-p0.bin"), &other).unwrap();
+    let verdict = verify(&other);
+    assert_eq!((code(&verdict), &json(&verdict)["class"]), (1, &Value::from("verification")));
+    // No proof at all.
+    fs::write(&other, &bytes[..191]).unwrap();
+    assert_eq!(code(&verify(&other)), 3);
+}
+
+fn vk_name() -> String {
+    let names = fs::read_dir(stage().path("keys")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|n| n.ends_with(".vk")).collect::<Vec<_>>().pop().unwrap()
+}
+
+fn key_path() -> PathBuf {
+    stage().path("keys").join(vk_name()).with_extension("params")
+}
+
+#[test]
+fn keys_are_looked_at_converted_and_checked() {
+    let stage = stage();
+    let params = key_path();
+    let (native, back) = (stage.path("key.cuzkkey"), stage.path("back.params"));
+    let run = |arguments: &[&str]| {
+        let output = stage.cuzk(arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
+        json(&output)
+    };
+    let (params, native, back) = (params.to_str().unwrap(), native.to_str().unwrap(), back.to_str().unwrap());
+    let looked = run(&["key", "inspect", params, "--json"]);
+    assert_eq!(looked["curve"], "bls12-381");
+    assert_eq!(looked["log_domain"], 15);
+    assert_eq!(looked["is_production"], false);
+    let there = run(&["key", "convert", params, native, "--json"]);
+    let again = run(&["key", "convert", native, back, "--json"]);
+    assert_eq!(there["digest"], again["digest"]);
+    assert!(fs::read(params).unwrap() == fs::read(back).unwrap(), "there and back again");
+    assert_eq!(code(&stage.cuzk(&["key", "convert", params, native])), 2, "nothing is overwritten unasked");
+
+    let first = run(&["key", "verify", native, "--json"]);
+    let second = run(&["key", "verify", params, "--json"]);
+    assert_eq!((&first["remembered"], &second["remembered"]), (&Value::from(false), &Value::from(true)));
+    assert_eq!(first["digest"], second["digest"]);
+
+    let proof = stage.path("native.bin");
+    let made = stage.prove(&proof, &["--key", native]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+
+    // One flipped byte of a point.
+    let mut bytes = fs::read(params).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let damaged = stage.path("damaged.params");
+    fs::write(&damaged, bytes).unwrap();
+    let refused = stage.cuzk(&["key", "verify", damaged.to_str().unwrap()]);
+    assert_eq!(code(&refused), 4, "{}", stderr(&refused));
+    let proof = stage.path("damaged.bin");
+    let refused = stage.prove(&proof, &["--key", damaged.to_str().unwrap()]);
+    assert_eq!(code(&refused), 4, "{}", stderr(&refused));
+    assert!(!proof.exists(), "nothing is half written");
+}
+
+#[test]
+fn each_class_of_failure_has_its_exit_code() {
+    let stage = stage();
+    let out = stage.path("never.bin");
+    let empty = stage.path("empty");
+    fs::write(&empty, "").unwrap();
+    let cases: [(i32, Vec<&str>, &str); 9] = [
+        (2, vec!["prove", "--out", "x"], "--c1"),
+        (2, vec!["frobnicate"], "frobnicate"),
+        (3, vec!["prove", "--c1", "/nonexistent/c1.json", "--out", "x"], "/nonexistent/c1.json"),
+        (3, vec!["prove", "--c1", empty.to_str().unwrap(), "--out", "x"], "empty"),
+        (3, vec!["prove", "--c1", "/", "--out", "x"], "directory"),
+        (4, vec!["key", "inspect", empty.to_str().unwrap()], "empty"),
+        (4, vec!["key", "inspect", "/"], "/"),
+        (5, vec!["setup", "winning-2k", "--backend", "nonesuch"], "nonesuch"),
+        (5, vec!["setup", "winning-2k", "--device", "7"], "7"),
+    ];
+    for (expected, arguments, named) in cases {
+        let output = stage.cuzk(&arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(named), "{arguments:?} names {named}: {}", stderr(&output));
+    }
+    let c1 = fixture("porep/c1.json");
+    let missing = stage.cuzk(&["prove", "--c1", c1.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert_eq!(code(&missing), 4, "a key that is not there: {}", stderr(&missing));
+    assert!(stderr(&missing).contains("porep-2k"));
+    let other_key = key_path();
+    let arguments =
+        ["prove", "--c1", c1.to_str().unwrap(), "--key", other_key.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let output = stage.cuzk(&arguments);
+    assert_eq!(code(&output), 4, "another circuit's key: {}", stderr(&output));
+    assert!(!out.exists());
+}
+
+#[test]
+fn backends_say_what_can_compute_and_why_not() {
+    let stage = stage();
+    let plugins = stage.path("plugins");
+    fs::create_dir_all(&plugins).unwrap();
+    fs::write(plugins.join("libcuzk_backend_broken.so"), "not a library").unwrap();
+    let output = stage.cuzk(&["backends", "--json", "--plugin-dir", plugins.to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let told = json(&output);
+    let of = |name: &str| {
+        told.as_array().unwrap().iter().find(|b| b["backend"] == name).unwrap_or_else(|| panic!("{name}: {told}"))
+    };
+    assert_eq!(of("cpu")["devices"][0]["usable"], true);
+    assert!(of("broken")["why_not"].as_str().unwrap().contains("not a shared library"));
+    // Asked for by name, it is an error: the CPU does not step in.
+    let refused =
+        stage.cuzk(&["setup", "winning-2k", "--backend", "broken", "--plugin-dir", plugins.to_str().unwrap()]);
+    assert_eq!(code(&refused), 5, "{}", stderr(&refused));
+}
+
+#[test]
+fn help_and_version_need_nothing() {
+    let stage = stage();
+    for arguments in [&["--help"][..], &["prove", "--help"], &["key", "--help"], &["--version"]] {
+        let output = stage.cuzk(arguments);
+        assert_eq!(code(&output), 0);
+        assert!(!output.stdout.is_empty());
+    }
+    let examples = String::from_utf8(stage.cuzk(&["prove", "--help"]).stdout).unwrap();
+    assert!(examples.contains("cuzk prove --c1 c1.json --out proof.bin"));
+}

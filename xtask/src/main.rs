@@ -1,0 +1,53 @@
+//! Everything that a person or CI runs: `cargo xtask <verb>`.
+//!
+//! Depends on nothing but the standard library, so that it builds in a second on a fresh machine.
+
+mod build;
+mod ci;
+mod command;
+mod demo;
+mod deps;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask <verb>
+
+  demo                 seal a 2 KiB sector, prove it on the CPU, let Filecoin's verifier judge the proofs
+  test [ARG...]        every test that a contributor needs (ARGs go to cargo test or nextest)
+  oracle               proofs byte for byte against the recorded ones, the large circuits too (minutes)
+  bench [--small]      benchmarks; --small runs each once in its smallest size
+  build --backend B    build a backend as a plugin (B: cpu); it lands in target/plugins
+  deps                 install what the build needs and the machine lacks
+  ci                   what CI runs: formatting, lints, docs, tests, benchmarks once, demo
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (verb, rest) = match arguments.split_first() {
+        Some((verb, rest)) => (verb.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let result = match verb {
+        "demo" => demo::run(rest),
+        "test" => test::run(rest),
+        "oracle" => test::oracle(),
+        "bench" => test::bench(rest),
+        "build" => build::run(rest),
+        "deps" => deps::run(),
+        "ci" => ci::run(),
+        "help" | "-h" | "--help" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(format!("unknown verb {verb:?}\n\n{USAGE}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
