@@ -36,7 +36,7 @@ fn proof_on(backend: &dyn Backend) -> Vec<u8> {
 
 #[test]
 fn linked_in_and_loaded_give_the_same_bytes() {
-    let loader = Loader::new(vec![plugin_folder()], vec![]);
+    let loader = Loader::new([plugin_folder()], [] as [PathBuf; 0]);
     let plugin = loader.load("cpu").unwrap_or_else(|e| panic!("run `cargo xtask build --backend cpu` first: {e}"));
     assert_eq!(plugin.name(), "cpu");
     assert_eq!(proof_on(&CpuBackend), proof_on(&plugin));

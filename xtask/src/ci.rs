@@ -9,10 +9,7 @@ pub(crate) fn run() -> Result<(), String> {
     deps::run()?;
     command::run(&mut cargo(&["fmt", "--all", "--check"]))?;
     command::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"]))?;
-    command::run(
-        cargo(&["doc", "--workspace", "--no-deps", "--release"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )?;
+    command::run(cargo(&["doc", "--workspace", "--no-deps", "--release"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     test::run(&[])?;
     test::bench(&["--small".into()])?;
     demo::run(&[])

@@ -16,7 +16,7 @@ pub struct CodePath(Kind);
 /// What [`CodePath`] wraps, so that nobody else can make one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The arithmetic of `blst` and `halo2curves`, one element at a time.
+    /// One element at a time.
     Scalar,
     /// AVX-512 with 52-bit multiply-adds, eight elements at a time.
     #[cfg(target_arch = "x86_64")]

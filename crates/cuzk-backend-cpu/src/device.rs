@@ -11,20 +11,18 @@ use cuzk_backend::{
     DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView, MemoryUsage, MsmOperands,
     NttPlan, PendingId, Pool, QuotientPlan, Residency, Result, StreamId,
 };
-use cuzk_curve::{Curve, GroupId, pairing::Engine, repr, with_curve};
-use cuzk_r1cs::{Assignment, CsrMatrix, evaluate_into};
-use group::Curve as _;
+use cuzk_curve::{GroupId, pairing::Engine, with_curve};
 use rayon::ThreadPool;
 
 use crate::{
-    CodePath, fixed_base, host,
+    CodePath, host,
     memory::Arena,
-    msm::{self, Bits, MsmError, MsmPoint, PackedAssignment},
     ntt,
     objects::{
         Bitmap, Loaded, Memory, Pinned, Points, assignment_bytes, byte_range, load_assignment, load_matrix,
-        matrix_bytes, values, values_mut,
+        matrix_bytes, values_mut,
     },
+    operations::{Scalars, evaluate, fixed_base_multiply, multiply},
     table::{Handles, Table, broken},
 };
 
@@ -114,17 +112,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without a text").to_owned()
 }
 
-/// What the contract excludes, in the words of this crate.
-fn mismatch(error: MsmError) -> BackendError {
-    match error {
-        MsmError::Length { what, expected, actual } => broken("msm", what, expected, actual),
-        MsmError::Rank { word, expected, actual } => {
-            broken("msm", format!("the rank of word {word}"), expected, actual)
-        }
-    }
-}
-
-/// Runs `$body` with `$point` the type of a curve's and group's points and `$scalar` that of its scalars.
+/// Runs `$body` with `$point` the type of a curve's and group's points.
 macro_rules! with_group {
     ($curve:expr, $group:expr, $point:ident => $body:expr) => {
         with_curve!($curve, C => match $group {
@@ -138,62 +126,6 @@ macro_rules! with_group {
             }
         })
     };
-}
-
-/// The scalars of an MSM, held while it runs.
-enum Scalars<'a> {
-    Dense(&'a [u8], u64, u64),
-    Packed(&'a Loaded, std::ops::Range<u64>, Option<&'a Bitmap>),
-}
-
-fn multiply<A: MsmPoint>(path: CodePath, points: &[u8], count: u64, scalars: &Scalars<'_>) -> Result<Vec<u8>> {
-    let bases = values::<A>("msm", points, 0, count)?;
-    let sum = match scalars {
-        Scalars::Dense(bytes, first, len) => {
-            msm::msm(path, bases, values::<A::Scalar>("msm", bytes, *first, *len)?).map_err(mismatch)?
-        }
-        Scalars::Packed(assignment, variables, density) => {
-            let assignment = assignment.get::<Assignment<A::Scalar>>("msm")?;
-            let n = assignment.n_variables();
-            let density = density.map(|d| Bits::new(&d.words, d.len as usize)).transpose().map_err(mismatch)?;
-            let packed = PackedAssignment {
-                ones: Bits::new(assignment.ones(), n).map_err(mismatch)?,
-                wide: Bits::new(assignment.wide(), n).map_err(mismatch)?,
-                rank: assignment.rank(),
-                wide_scalars: assignment.wide_scalars(),
-            };
-            let range = variables.start as usize..variables.end as usize;
-            msm::msm_packed(path, bases, density, packed, range).map_err(mismatch)?
-        }
-    };
-    Ok(repr::as_bytes(&[sum.to_affine()]).to_vec())
-}
-
-fn evaluate<C: Curve>(matrix: &Loaded, assignment: &Loaded, out: &mut [u8], out_len: u64) -> Result<()> {
-    const OP: &str = "evaluate";
-    let matrix = matrix.get::<CsrMatrix<C::Fr>>(OP)?;
-    let assignment = assignment.get::<Assignment<C::Fr>>(OP)?;
-    let out = values_mut::<C::Fr>(OP, out, 0, out_len)?;
-    let Some((rows, padding)) = out.split_at_mut_checked(matrix.n_rows()) else {
-        return Err(broken(OP, "the output's length", format!("at least the {} rows", matrix.n_rows()), out_len));
-    };
-    evaluate_into(matrix, assignment, rows).map_err(|error| broken(OP, "the operands", "of one shape", error))?;
-    padding.fill(ff::Field::ZERO);
-    Ok(())
-}
-
-fn fixed_base_multiply<A: MsmPoint>(
-    path: CodePath,
-    plan: &FixedBasePlan,
-    scalars: &[u8],
-    out: &mut [u8],
-) -> Result<()> {
-    const OP: &str = "fixed_base_mul";
-    let base = repr::copy_from_bytes::<A>(&plan.base).ok().and_then(|points| points.first().copied());
-    let base = base.ok_or_else(|| broken(OP, "the size of the base", size_of::<A>(), plan.base.len()))?;
-    let scalars = values::<A::Scalar>(OP, scalars, 0, plan.count)?;
-    let out = values_mut::<A>(OP, out, 0, plan.count)?;
-    fixed_base::fixed_base_mul(path, &base, scalars, out).map_err(mismatch)
 }
 
 /// Refuses the same buffer twice: it cannot be locked twice.

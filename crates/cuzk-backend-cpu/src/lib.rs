@@ -57,6 +57,7 @@ mod memory;
 pub mod msm;
 pub mod ntt;
 mod objects;
+mod operations;
 mod table;
 
 pub use backend::CpuBackend;

@@ -4,11 +4,13 @@
 //! pool that the caller runs in.
 //!
 //! # How
-//! Layers are grouped into passes of up to eleven ([`pass`]), each of which works on tiles that stay in the second-level cache
-//! ([`tile`]), eight transforms side by side ([`lanes`]): by AVX-512 IFMA where the processor has it ([`ifma`]), else by
-//! the field's own arithmetic ([`portable`]). Multiplying happens before adding on the way to evaluations and after it on
+//! Layers are grouped into passes of up to eleven (`pass`), each of which works on tiles that stay in the second-level cache
+//! (`tile`), eight transforms side by side (`lanes`): by AVX-512 IFMA where the processor has it (`ifma`), else lane by
+//! lane in 64-bit limbs (`portable`). Multiplying happens before adding on the way to evaluations and after it on
 //! the way back, so coset shifts are part of the multipliers and cost nothing; so is the division by n but for a quarter
 //! of a product an element. A transform from natural to bit-reversed order (or back) permutes nothing.
+//!
+//! Scratch: a tile a thread, at most 640 KiB.
 
 #[cfg(target_arch = "x86_64")]
 mod ifma;

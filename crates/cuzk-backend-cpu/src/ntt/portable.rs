@@ -3,7 +3,7 @@
 //! The products are Montgomery's with R = 2^256, the form that scalars have in memory. They are written out here because
 //! inlined they cost less than calls of the field libraries do.
 
-use std::marker::PhantomData;
+use std::{hint::select_unpredictable, marker::PhantomData};
 
 use cuzk_curve::{ScalarRepr, repr};
 
@@ -35,14 +35,14 @@ impl<F: ScalarRepr> Modulo<F> {
         inverse.wrapping_neg()
     };
 
-    /// a − b, and whether it is negative as all ones or zeros.
+    /// a − b modulo 2^256, and whether it is negative.
     #[inline(always)]
-    fn subtract(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
+    fn subtract(a: &Limbs, b: &Limbs) -> (Limbs, bool) {
         let (mut out, mut borrow) = ([0; 4], false);
         for i in 0..4 {
             (out[i], borrow) = a[i].borrowing_sub(b[i], borrow);
         }
-        (out, u64::from(borrow).wrapping_neg())
+        (out, borrow)
     }
 
     /// 0..2r to 0..r.
@@ -50,7 +50,8 @@ impl<F: ScalarRepr> Modulo<F> {
     fn reduce(a: &Limbs) -> Limbs {
         let (mut out, negative) = Self::subtract(a, &Self::R);
         for i in 0..4 {
-            out[i] = (out[i] & !negative) | (a[i] & negative);
+            // As good as random: a conditional move, not a branch.
+            out[i] = select_unpredictable(negative, a[i], out[i]);
         }
         out
     }
@@ -69,7 +70,7 @@ impl<F: ScalarRepr> Modulo<F> {
         let (difference, negative) = Self::subtract(a, b);
         let (mut out, mut carry) = ([0; 4], false);
         for i in 0..4 {
-            (out[i], carry) = difference[i].carrying_add(Self::R[i] & negative, carry);
+            (out[i], carry) = difference[i].carrying_add(select_unpredictable(negative, Self::R[i], 0), carry);
         }
         out
     }
@@ -77,10 +78,19 @@ impl<F: ScalarRepr> Modulo<F> {
     /// a · b / 2^256.
     #[inline(always)]
     fn mul(a: &Limbs, b: &Limbs) -> Limbs {
-        let mut x = [F::ZERO; 2];
-        repr::as_limbs_mut(&mut x[..1]).copy_from_slice(a);
-        repr::as_limbs_mut(&mut x[1..]).copy_from_slice(b);
-        limbs(x[0] * x[1])
+        let mut t = [0; 4];
+        for b in b {
+            let (low, mut carry) = a[0].carrying_mul_add(*b, t[0], 0);
+            let q = low.wrapping_mul(Self::INVERSE);
+            let (_, mut reduced) = q.carrying_mul_add(Self::R[0], low, 0);
+            for j in 1..4 {
+                let low;
+                (low, carry) = a[j].carrying_mul_add(*b, t[j], carry);
+                (t[j - 1], reduced) = q.carrying_mul_add(Self::R[j], low, reduced);
+            }
+            t[3] = carry + reduced;
+        }
+        Self::reduce(&t)
     }
 }
 

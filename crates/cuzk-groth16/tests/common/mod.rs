@@ -11,22 +11,22 @@ use ff::PrimeField;
 /// The bits of a number are allocated, packed by a long row, and the packed number is squared again and again; every squaring's result
 /// at a multiple of `steps / n_public` is public.
 #[derive(Clone, Copy, Debug)]
-pub struct Squarings {
-    pub seed: u64,
-    pub bits: usize,
-    pub steps: usize,
-    pub n_public: usize,
+pub(crate) struct Squarings {
+    pub(crate) seed: u64,
+    pub(crate) bits: usize,
+    pub(crate) steps: usize,
+    pub(crate) n_public: usize,
     /// A wrong witness: the last square is off by this.
-    pub error: u64,
+    pub(crate) error: u64,
 }
 
 impl Squarings {
-    pub fn new(seed: u64, steps: usize) -> Self {
+    pub(crate) fn new(seed: u64, steps: usize) -> Self {
         Self { seed, bits: 64, steps, n_public: 2, error: 0 }
     }
 
     /// The public inputs, by plain arithmetic.
-    pub fn public_inputs<F: PrimeField>(&self) -> Vec<F> {
+    pub(crate) fn public_inputs<F: PrimeField>(&self) -> Vec<F> {
         let mut x = F::from(self.seed);
         let mut out = Vec::new();
         for step in 0..self.steps {
@@ -74,6 +74,6 @@ impl<F: PrimeField> Circuit<F> for Squarings {
     }
 }
 
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     Device::open(&CpuBackend, 0, &DeviceOptions::default()).unwrap()
 }
