@@ -9,8 +9,8 @@ const LAYERS: [&[&str]; 6] = [
     &["cuzk-curve"],
     &["cuzk-r1cs", "cuzk-backend"],
     &["cuzk-keys", "cuzk-plugin", "cuzk-filecoin"],
-    &["cuzk-groth16", "cuzk-backend-cpu"],
-    &["cuzk-backend-cpu-plugin"],
+    &["cuzk-groth16", "cuzk-backend-cpu", "cuzk-backend-cuda"],
+    &["cuzk-backend-cpu-plugin", "cuzk-backend-cuda-plugin"],
     &["cuzk-cli"],
 ];
 
@@ -18,7 +18,8 @@ const LAYERS: [&[&str]; 6] = [
 const DEVELOPMENT: [&str; 4] = ["cuzk-conformance", "cuzk-tests", "cuzk-benches", "xtask"];
 
 /// A dependency that a crate must not have, directly, and why.
-const FORBIDDEN: [(&str, &str, &str); 6] = [
+const FORBIDDEN: [(&str, &str, &str); 7] = [
+    ("cuzk-cli", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
     ("cuzk-backend", "blst", "the contract computes nothing"),
     ("cuzk-groth16", "libloading", "the proof system works on any device and finds none"),
     ("cuzk-groth16", "cuzk-backend-cpu", "the proof system works on any device and names none"),

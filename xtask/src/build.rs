@@ -2,18 +2,24 @@
 
 use std::fs;
 
-use crate::command::{self, cargo, target};
+use crate::{
+    command::{self, cargo, target},
+    cuda,
+};
 
 /// `--backend NAME`: builds the shared library and puts it where the loader looks.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let name = match arguments {
-        [flag, name] if flag == "--backend" => name.as_str(),
-        _ => return Err("build takes --backend NAME, with NAME one of: cpu".into()),
-    };
-    if name != "cpu" {
-        return Err(format!("unknown backend {name:?}: there is cpu"));
+    match arguments {
+        [flag, name] if flag == "--backend" && name == "cpu" => plugin(&mut cargo(&[]), name),
+        [flag, name, rest @ ..] if flag == "--backend" && name == "cuda" => cuda::build(rest),
+        [flag, name, ..] if flag == "--backend" => Err(format!("no backend {name:?} with these arguments: see --help")),
+        _ => Err("build takes --backend NAME, with NAME one of: cpu, cuda".into()),
     }
-    command::run(&mut cargo(&["build", "--release", "-p", "cuzk-backend-cpu-plugin"]))?;
+}
+
+/// Builds the plugin package of a backend with a prepared cargo, and copies the library to `target/plugins`.
+pub(crate) fn plugin(cargo: &mut std::process::Command, name: &str) -> Result<(), String> {
+    command::run(cargo.args(["build", "--release", "-p"]).arg(format!("cuzk-backend-{name}-plugin")))?;
     let file = format!("{}cuzk_backend_{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let (built, folder) = (target().join("release").join(&file), target().join("plugins"));
     fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;

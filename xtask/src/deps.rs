@@ -1,17 +1,20 @@
-//! What the build needs beside Rust: a C compiler, for the assembly of the field arithmetic.
+//! What the build and the tests need beside Rust: a C compiler for the assembly of the field arithmetic, and a C++ compiler to run
+//! the kernels' field code on the host.
 
 use std::process::Command;
 
 use crate::command;
 
 pub(crate) fn run() -> Result<(), String> {
-    if command::exists("cc") {
-        println!("deps: a C compiler is there, nothing else is needed");
+    if command::exists("cc") && command::exists("c++") {
+        println!("deps: a C and a C++ compiler are there, nothing else is needed");
         return Ok(());
     }
     if !command::exists("apt-get") {
-        return Err("no C compiler (cc) found, and no apt-get to install one with: install gcc or clang".into());
+        return Err(
+            "no C or C++ compiler (cc, c++) found, and no apt-get to install them with: install gcc or clang".into()
+        );
     }
     command::run(Command::new("apt-get").args(["update", "-q"]))?;
-    command::run(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "gcc", "libc6-dev"]))
+    command::run(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "g++", "libc6-dev"]))
 }

@@ -4,7 +4,9 @@
 
 mod build;
 mod ci;
+mod codegen;
 mod command;
+mod cuda;
 mod demo;
 mod deps;
 mod test;
@@ -18,7 +20,9 @@ cargo xtask <verb>
   test [ARG...]        every test that a contributor needs (ARGs go to cargo test or nextest)
   oracle               proofs byte for byte against the recorded ones, the large circuits too (minutes)
   bench [--small]      benchmarks; --small runs each once in its smallest size
-  build --backend B    build a backend as a plugin (B: cpu); it lands in target/plugins
+  build --backend B    build a backend as a plugin into target/plugins; B: cpu, or cuda (then --arch sm_90 builds one
+                       architecture; nvcc is taken from the machine or fetched as Python wheels)
+  codegen [--check]    write the kernels' field constants, or say whether they are up to date
   deps                 install what the build needs and the machine lacks
   ci                   what CI runs: formatting, lints, docs, tests, benchmarks once, demo
 ";
@@ -35,6 +39,7 @@ fn main() -> ExitCode {
         "oracle" => test::oracle(),
         "bench" => test::bench(rest),
         "build" => build::run(rest),
+        "codegen" => codegen::run(rest),
         "deps" => deps::run(),
         "ci" => ci::run(),
         "help" | "-h" | "--help" => {

@@ -15,8 +15,8 @@ use crate::{
     code_path::CodePath,
     field::Lanes,
     msm::{
-        Ahead, HugeBox, MsmError, MsmPoint, NEGATIVE, Pairs, Point, Scratch, Segment, Windows, batch_add,
-        batch_add_assign, export, import, signed_limbs,
+        Ahead, HugeBox, MsmError, MsmPoint, Pairs, Point, Scratch, Segment, SignedScalar, Windows, batch_add,
+        batch_add_assign, export, import,
     },
 };
 
@@ -122,14 +122,13 @@ impl<F: Lanes> Block<F> {
     ) {
         self.sums.clear();
         self.sums.resize(scalars.len(), Point::INFINITY);
-        let limbs: Vec<_> = scalars.iter().map(signed_limbs).collect();
+        let scalars: Vec<_> = scalars.iter().map(SignedScalar::new).collect();
         let pairs_of = |w: usize| {
             let mut pairs = Pairs::default();
-            for (i, (limbs, sign)) in limbs.iter().enumerate() {
-                let digit = windows.digit(limbs, w);
-                if digit != 0 {
-                    let entry = digit.unsigned_abs() - 1;
-                    pairs.push(i as u32, entry | (sign ^ (digit as u32 & NEGATIVE)), i as u32);
+            let window = windows.window(w);
+            for (i, scalar) in (0..).zip(&scalars) {
+                if let Some((entry, sign)) = window.digit(scalar) {
+                    pairs.push(i, entry as u32 | sign, i);
                 }
             }
             pairs

@@ -10,7 +10,7 @@ use std::{
 
 use memmap2::MmapMut;
 
-use super::point::Point;
+use super::{digits::SignedScalar, point::Point};
 use crate::field::Lanes;
 
 /// From this many bytes on an array is mapped on its own.
@@ -30,9 +30,14 @@ unsafe impl Zero for u32 {
     const ZERO: u32 = 0;
 }
 
-// SAFETY: integers.
-unsafe impl Zero for [u64; 4] {
-    const ZERO: Self = [0; 4];
+// SAFETY: an integer.
+unsafe impl Zero for u64 {
+    const ZERO: u64 = 0;
+}
+
+// SAFETY: bytes.
+unsafe impl Zero for SignedScalar {
+    const ZERO: Self = Self::ZERO;
 }
 
 // SAFETY: two coordinates, which are arrays of integers (a contract of `Lanes::Stored`); aligned to 64.

@@ -39,7 +39,7 @@ impl Squarings {
     }
 
     fn is_public(&self, step: usize) -> bool {
-        self.n_public > 0 && (step + 1) % (self.steps / self.n_public) == 0
+        self.n_public > 0 && (step + 1).is_multiple_of(self.steps / self.n_public)
     }
 }
 

@@ -1,0 +1,438 @@
+//! Number-theoretic transforms and the quotient. docs/kernels.md explains the passes.
+
+mod plan;
+mod tables;
+
+use std::sync::Arc;
+
+use cuzk_backend::{BackendError, Coset, Direction, NttPlan, Order, QuotientPlan, Result};
+use cuzk_curve::{Curve, ScalarRepr, pairing::Engine, repr, with_curve};
+
+use crate::{
+    device::Shared,
+    driver::{Stream, launch},
+    kernels::{CurveKernels, Ntt},
+};
+use plan::{BIT_REVERSED, CANONICAL, DIFFERENCE, PRODUCT, Pass};
+pub(crate) use tables::Tables;
+use tables::{Kind, Table, limbs, root, scalar};
+
+/// Threads of the kernels that treat elements one by one.
+const BLOCK: u32 = 256;
+
+/// Transforms the first 2^log_n scalars at `at` in place.
+///
+/// # Safety
+/// * `at` is memory of this device for 2^log_n scalars that stays until the stream's work is done.
+pub(crate) unsafe fn transform(device: &Shared, stream: &Arc<Stream>, plan: &NttPlan, at: u64) -> Result<()> {
+    if plan.log_n == 0 {
+        // One element: its power of g is g^0.
+        return Ok(());
+    }
+    supported("ntt", plan.log_n)?;
+    let kernels = device.kernels(plan.curve)?;
+    with_curve!(plan.curve, C => {
+        let on = On { device, stream, kernels: &kernels };
+        // SAFETY: the caller's promise.
+        unsafe { on.transform::<<C as Engine>::Fr>(plan, at) }
+    })
+}
+
+/// Turns `a` into the coefficients of the quotient; `b` is left undefined.
+///
+/// # Safety
+/// * `a` and `b` are different memory of this device for 2^log_n scalars each, which stays until the stream's work is done.
+pub(crate) unsafe fn quotient(
+    device: &Shared,
+    stream: &Arc<Stream>,
+    plan: &QuotientPlan,
+    a: u64,
+    b: u64,
+) -> Result<()> {
+    supported("quotient", plan.log_n)?;
+    let kernels = device.kernels(plan.curve)?;
+    with_curve!(plan.curve, C => {
+        let on = On { device, stream, kernels: &kernels };
+        // SAFETY: the caller's promise.
+        unsafe { on.quotient::<C>(plan, a, b) }
+    })
+}
+
+fn supported(operation: &str, log_n: u32) -> Result<()> {
+    if log_n <= plan::LARGEST {
+        return Ok(());
+    }
+    Err(BackendError::Unsupported {
+        operation: operation.to_owned(),
+        reason: format!("2^{log_n} elements; this device transforms up to 2^{}", plan::LARGEST),
+    })
+}
+
+/// The tables of a transform: with ω_n or its inverse, coset shift g, all results times f.
+struct Transform {
+    log_n: u32,
+    unit: bool,
+    heap: Option<Arc<Table>>,
+    plain: Arc<Table>,
+    roots: Arc<Table>,
+    shift: Option<Arc<Table>>,
+}
+
+/// A device, a stream and the kernels of a curve.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    device: &'a Shared,
+    stream: &'a Arc<Stream>,
+    kernels: &'a CurveKernels,
+}
+
+impl On<'_> {
+    fn ntt(&self) -> &Ntt {
+        &self.kernels.ntt
+    }
+
+    fn table<F: ScalarRepr>(&self, inverse: bool, kind: Kind) -> Result<Arc<Table>> {
+        self.device.with_room(|| self.device.tables.get::<F>(self.device, self.stream, self.ntt(), inverse, kind))
+    }
+
+    fn tables<F: ScalarRepr>(&self, log_n: u32, inverse: bool, g: F, f: F) -> Result<Transform> {
+        let passes = plan::passes(log_n);
+        let last = passes[passes.len() - 1];
+        let levels = log_n - last;
+        let unit = g == F::ONE;
+        Ok(Transform {
+            log_n,
+            unit,
+            heap: (!unit && levels > 0)
+                .then(|| self.table::<F>(inverse, Kind::Coset { log_n, levels, g: limbs(g) }))
+                .transpose()?,
+            plain: self.table::<F>(inverse, Kind::Plain { levels: levels.max(last) })?,
+            roots: self.table::<F>(inverse, Kind::Roots { log_n })?,
+            shift: (!unit || f != F::ONE)
+                .then(|| {
+                    self.table::<F>(false, Kind::Shift { g: limbs(g), f: limbs(f), log_span: last - plan::LOG_RADIX })
+                })
+                .transpose()?,
+        })
+    }
+
+    fn pass(&self, t: &Transform, stage: u32, k: u32) -> Result<Pass> {
+        let contiguous = stage + k == t.log_n;
+        let roots = t.roots.on(self.stream)?;
+        let heap = match &t.heap {
+            Some(shifted) if !contiguous => shifted,
+            _ => &t.plain,
+        };
+        let log_low = t.log_n.div_ceil(2);
+        Ok(Pass {
+            heap: heap.on(self.stream)?,
+            roots_low: roots,
+            roots_high: roots + (32 << log_low),
+            shift: t.shift.as_ref().map_or(Ok(0), |s| s.on(self.stream))?,
+            log_n: t.log_n,
+            stage,
+            k,
+            log_c: plan::log_tile(t.log_n) - k,
+            log_low,
+            ..Pass::default()
+        })
+    }
+
+    /// # Safety
+    /// * `src`, `dst` and `operand` of the pass are memory of this device for 2^log_n scalars (or `operand` is not used).
+    unsafe fn launch(&self, kernel: crate::driver::Kernel, pass: Pass) -> Result<()> {
+        let log_tile = pass.k + pass.log_c;
+        // SAFETY: the caller's promise; the tables have the sizes of their kinds.
+        unsafe {
+            launch!(self.stream, kernel, (1 << (pass.log_n - log_tile), 1, 1), 1 << (log_tile - plan::LOG_RADIX), 32 << log_tile; pass)
+        }
+    }
+
+    /// Natural to bit-reversed order, or natural if `natural`; then `middle` must not be `dst` when there are several passes.
+    ///
+    /// # Safety
+    /// * All are memory of this device for 2^log_n scalars.
+    unsafe fn time(&self, t: &Transform, src: u64, middle: u64, dst: u64, natural: bool) -> Result<()> {
+        let passes = plan::passes(t.log_n);
+        let mut stage = 0;
+        for (i, &k) in passes.iter().enumerate() {
+            let first = i == 0;
+            let mut pass = self.pass(t, stage, k)?;
+            pass.src = if first { src } else { middle };
+            let kernel = if i + 1 < passes.len() {
+                pass.dst = middle;
+                if first && t.unit { self.ntt().time_strided_unit } else { self.ntt().time_strided }
+            } else {
+                pass.dst = dst;
+                pass.flags = CANONICAL | if natural { BIT_REVERSED } else { 0 };
+                self.ntt().time_contiguous
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.launch(kernel, pass)? };
+            stage += k;
+        }
+        Ok(())
+    }
+
+    /// Bit-reversed (with `natural`: natural) to natural order. `factor`: what `src` is multiplied by first. `minuend`: what the
+    /// result is subtracted from.
+    ///
+    /// # Safety
+    /// * All are memory of this device for 2^log_n scalars.
+    unsafe fn frequency(&self, t: &Transform, operands: Operands, natural: bool) -> Result<()> {
+        let Operands { mut src, middle, dst, mut factor, minuend } = operands;
+        let passes = plan::passes(t.log_n);
+        if let ([_], Some(b), Some(_)) = (passes, factor, minuend) {
+            // One pass takes one operand.
+            // SAFETY: the caller's promise.
+            unsafe { self.product(middle, src, b, 1 << t.log_n)? };
+            (src, factor) = (middle, None);
+        }
+        let mut stage = t.log_n;
+        for (i, &k) in passes.iter().enumerate().rev() {
+            stage -= k;
+            let (first, last) = (i + 1 == passes.len(), i == 0);
+            let mut pass = self.pass(t, stage, k)?;
+            pass.src = if first { src } else { middle };
+            pass.dst = if last { dst } else { middle };
+            if let (true, Some(factor)) = (first, factor) {
+                (pass.operand, pass.flags) = (factor, PRODUCT);
+            }
+            if last {
+                pass.flags |= CANONICAL;
+                if let Some(minuend) = minuend {
+                    pass.operand = minuend;
+                    pass.flags |= DIFFERENCE;
+                }
+            }
+            let kernel = match (first, last && t.unit) {
+                (true, _) => {
+                    pass.flags |= if natural { BIT_REVERSED } else { 0 };
+                    self.ntt().frequency_contiguous
+                }
+                (false, true) => self.ntt().frequency_strided_unit,
+                (false, false) => self.ntt().frequency_strided,
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.launch(kernel, pass)? };
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// * `at` is memory of this device for 2^log_n scalars.
+    unsafe fn transform<F: ScalarRepr>(&self, plan: &NttPlan, at: u64) -> Result<()> {
+        let (log_n, inverse) = (plan.log_n, plan.direction == Direction::Inverse);
+        let g: F = match plan.coset {
+            Coset::One => F::ONE,
+            Coset::Shift(g) => scalar(g),
+        };
+        let n_inverse = F::from(1 << log_n).invert().unwrap_or(F::ONE);
+        let (g, f) = if inverse { (g.invert().unwrap_or(F::ONE), n_inverse) } else { (g, F::ONE) };
+        if log_n < plan::SMALLEST {
+            // SAFETY: the caller's promise.
+            return unsafe { self.small(log_n, inverse, g, f, plan.order, at) };
+        }
+        // The passes take a coset along where the powers of g belong to the natural order of their own direction.
+        let along = match (inverse, plan.order) {
+            (false, Order::Natural | Order::NaturalToBitReversed)
+            | (true, Order::Natural | Order::BitReversedToNatural) => g,
+            _ => F::ONE,
+        };
+        let apart = (along != g).then_some(g);
+        let t = self.tables(log_n, inverse, along, f)?;
+        // SAFETY: the caller's promise, and memory of that size for what lies between.
+        unsafe {
+            match plan.order {
+                Order::Natural => self.natural(&t, inverse, at),
+                Order::NaturalToBitReversed => {
+                    self.time(&t, at, at, at, false)?;
+                    apart.map_or(Ok(()), |g| self.scale(log_n, g, at))
+                }
+                Order::BitReversedToNatural => {
+                    apart.map_or(Ok(()), |g| self.scale(log_n, g, at))?;
+                    self.frequency(&t, Operands::in_place(at), false)
+                }
+            }
+        }
+    }
+
+    /// Natural to natural: through other memory where there is room, or else with a reversal in place.
+    ///
+    /// # Safety
+    /// * `at` is memory of this device for 2^log_n scalars.
+    unsafe fn natural(&self, t: &Transform, inverse: bool, at: u64) -> Result<()> {
+        let several = plan::passes(t.log_n).len() > 1;
+        let between = if several { self.device.try_alloc(32 << t.log_n)? } else { None };
+        let middle = between.as_ref().map_or(at, |m| m.on(self.stream));
+        let direct = !several || between.is_some();
+        // SAFETY: the caller's promise.
+        unsafe {
+            if inverse {
+                if !direct {
+                    self.reverse(t.log_n, at)?;
+                }
+                self.frequency(t, Operands { middle, ..Operands::in_place(at) }, direct)
+            } else {
+                self.time(t, at, middle, at, direct)?;
+                if direct { Ok(()) } else { self.reverse(t.log_n, at) }
+            }
+        }
+    }
+
+    /// # Safety
+    /// * `at` is memory of this device for 2^log_n scalars, log_n at least 8.
+    unsafe fn reverse(&self, log_n: u32, at: u64) -> Result<()> {
+        // SAFETY: the caller's promise; the kernel's signature.
+        unsafe { launch!(self.stream, self.ntt().reverse, (1 << (log_n - 8), 1, 1), 256, 0; at, log_n) }
+    }
+
+    /// Multiplies the element at each place by g to the power of the place, bit-reversed.
+    ///
+    /// # Safety
+    /// * `at` is memory of this device for 2^log_n scalars.
+    unsafe fn scale<F: ScalarRepr>(&self, log_n: u32, g: F, at: u64) -> Result<()> {
+        let table = self.table::<F>(false, Kind::Powers { log_n, g: limbs(g) })?;
+        let (low, log_low) = (table.on(self.stream)?, log_n.div_ceil(2));
+        // SAFETY: the caller's promise; the kernel's signature.
+        unsafe {
+            launch!(self.stream, self.ntt().scale, ((1u32 << log_n).div_ceil(BLOCK), 1, 1), BLOCK, 0;
+                at, low, low + (32 << log_low), log_n, log_low)
+        }
+    }
+
+    /// By the definition, for up to four elements. Forward, element j is multiplied by f·g^j before; inverse, after.
+    ///
+    /// # Safety
+    /// * `at` is memory of this device for 2^log_n scalars.
+    unsafe fn small<F: ScalarRepr>(&self, log_n: u32, inverse: bool, g: F, f: F, order: Order, at: u64) -> Result<()> {
+        let n = 1usize << log_n;
+        let powers = |base: F, first: F| std::iter::successors(Some(first), move |x| Some(*x * base)).take(n);
+        let values: Vec<F> = powers(root(log_n, inverse), F::ONE).chain(powers(g, f)).collect();
+        let memory = self.device.alloc(size_of_val(&values[..]) as u64)?;
+        memory.fill(0, repr::as_bytes(&values))?;
+        let table = memory.on(self.stream);
+        let factors = table + 32 * n as u64;
+        let (before, after) = if inverse { (0, factors) } else { (factors, 0) };
+        let reversed_in = u32::from(order == Order::BitReversedToNatural);
+        let reversed_out = u32::from(order == Order::NaturalToBitReversed);
+        // SAFETY: the caller's promise; the kernel's signature.
+        unsafe {
+            launch!(self.stream, self.ntt().small, (1, 1, 1), n as u32, 0; at, table, before, after, log_n, reversed_in, reversed_out)
+        }
+    }
+
+    /// out[i] = a[i]·b[i] for i below n.
+    ///
+    /// # Safety
+    /// * All are memory of this device for n scalars.
+    unsafe fn product(&self, out: u64, a: u64, b: u64, n: u64) -> Result<()> {
+        let blocks = n.div_ceil(u64::from(BLOCK)) as u32;
+        // SAFETY: the caller's promise; the kernel's signature.
+        unsafe { launch!(self.stream, self.ntt().product, (blocks, 1, 1), BLOCK, 0; out, a, b, n) }
+    }
+
+    /// With c the interpolation of a·b on the domain and u that on the coset g·⟨ω⟩, gⁿ = −1: h = (c − u)/2. c and u are computed
+    /// halved, so that the last pass only subtracts.
+    ///
+    /// # Safety
+    /// * `a` and `b` are different memory of this device for 2^log_n scalars each.
+    unsafe fn quotient<C: Curve>(&self, plan: &QuotientPlan, a: u64, b: u64) -> Result<()> {
+        let log_n = plan.log_n;
+        let (n_inverse, half) = (inverse_of::<C::Fr>(1 << log_n), inverse_of::<C::Fr>(2));
+        let g = root::<C::Fr>(log_n + 1, false);
+        let g_inverse = root::<C::Fr>(log_n + 1, true);
+        let one = <C::Fr as ff::Field>::ONE;
+        let c_memory = self.device.alloc(32 << log_n)?;
+        let c = c_memory.on(self.stream);
+        if log_n < plan::SMALLEST {
+            // SAFETY: the caller's promise.
+            return unsafe { self.small_quotient::<C::Fr>(log_n, a, b, c) };
+        }
+        let halved = self.tables(log_n, true, one, n_inverse * half)?;
+        let inverse = self.tables(log_n, true, one, n_inverse)?;
+        let forward = self.tables(log_n, false, g, one)?;
+        let back = self.tables(log_n, true, g_inverse, n_inverse * half)?;
+        let t_memory = self.device.try_alloc(32 << log_n)?;
+        // SAFETY: the caller's promise, and memory of that size for what lies between.
+        unsafe {
+            self.frequency(&halved, Operands { src: a, middle: c, dst: c, factor: Some(b), minuend: None }, true)?;
+            // The evaluations on the coset of the first polynomial at x, of the second at y.
+            let (x, y) = if let Some(t) = &t_memory {
+                let t = t.on(self.stream);
+                self.frequency(&inverse, Operands { src: a, middle: t, dst: t, factor: None, minuend: None }, true)?;
+                self.frequency(&inverse, Operands { src: b, middle: a, dst: a, factor: None, minuend: None }, true)?;
+                (t, a)
+            } else {
+                for at in [a, b] {
+                    self.natural_in_place(&inverse, at)?;
+                }
+                (b, a)
+            };
+            self.time(&forward, x, x, x, false)?;
+            self.time(&forward, y, y, y, false)?;
+            self.frequency(&back, Operands { src: x, middle: x, dst: a, factor: Some(y), minuend: Some(c) }, false)
+        }
+    }
+
+    /// Inverse, natural to natural, without other memory.
+    ///
+    /// # Safety
+    /// * `at` is memory of this device for 2^log_n scalars.
+    unsafe fn natural_in_place(&self, t: &Transform, at: u64) -> Result<()> {
+        let several = plan::passes(t.log_n).len() > 1;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if several {
+                self.reverse(t.log_n, at)?;
+            }
+            self.frequency(t, Operands::in_place(at), !several)
+        }
+    }
+
+    /// # Safety
+    /// * `a`, `b` and `c` are different memory of this device for 2^log_n scalars each.
+    unsafe fn small_quotient<F: ScalarRepr>(&self, log_n: u32, a: u64, b: u64, c: u64) -> Result<()> {
+        let n = 1u64 << log_n;
+        let plan = |direction, coset| NttPlan { curve: F::CURVE, log_n, direction, coset, order: Order::Natural };
+        let coset = Coset::Shift(limbs(root::<F>(log_n + 1, false)));
+        let half = self.device.alloc(32)?;
+        half.fill(0, repr::as_bytes(&[inverse_of::<F>(2)]))?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let transform = |direction, coset, at| match log_n {
+                0 => Ok(()),
+                _ => self.transform::<F>(&plan(direction, coset), at),
+            };
+            self.product(c, a, b, n)?;
+            transform(Direction::Inverse, Coset::One, c)?;
+            for at in [a, b] {
+                transform(Direction::Inverse, Coset::One, at)?;
+                transform(Direction::Forward, coset, at)?;
+            }
+            self.product(a, a, b, n)?;
+            transform(Direction::Inverse, coset, a)?;
+            launch!(self.stream, self.ntt().difference, (1, 1, 1), BLOCK, 0; a, c, a, half.on(self.stream), n)
+        }
+    }
+}
+
+/// What a transform in frequency reads and writes.
+#[derive(Clone, Copy)]
+struct Operands {
+    src: u64,
+    middle: u64,
+    dst: u64,
+    factor: Option<u64>,
+    minuend: Option<u64>,
+}
+
+impl Operands {
+    fn in_place(at: u64) -> Self {
+        Self { src: at, middle: at, dst: at, factor: None, minuend: None }
+    }
+}
+
+fn inverse_of<F: ScalarRepr>(n: u64) -> F {
+    F::from(n).invert().unwrap_or(F::ONE)
+}
