@@ -56,15 +56,15 @@ pub enum Stage {
     Evaluate,
     /// The quotient polynomial.
     Quotient,
-    /// Σ hᵢ · h[i].
+    /// `Σ hᵢ · h[i]`.
     MsmH,
-    /// Σ auxᵢ · l[i].
+    /// `Σ auxᵢ · l[i]`.
     MsmL,
-    /// Σ wᵢ · a[i].
+    /// `Σ wᵢ · a[i]`.
     MsmA,
-    /// Σ wᵢ · b_g1[i].
+    /// `Σ wᵢ · b_g1[i]`.
     MsmBG1,
-    /// Σ wᵢ · b_g2[i].
+    /// `Σ wᵢ · b_g2[i]`.
     MsmBG2,
     /// Waiting for the results and assembling the proof.
     Finish,
