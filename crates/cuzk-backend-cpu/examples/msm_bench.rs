@@ -66,8 +66,10 @@ impl Config {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut scalars: Vec<A::Scalar> = (0..max).map(|_| A::Scalar::random(&mut rng)).collect();
         let mut bases = vec![A::identity(); max];
-        for &threads in &self.threads {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
+        // All pools live to the end: the processor time of a thread that is gone is not counted.
+        let pool = |&n: &usize| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("a thread pool");
+        let pools: Vec<_> = self.threads.iter().map(pool).collect();
+        for (&threads, pool) in self.threads.iter().zip(&pools) {
             let generator = A::generator();
             let time = Time::best(1, || {
                 pool.install(|| fixed_base_mul(self.path, &generator, &scalars, &mut bases)).expect("same lengths")

@@ -38,13 +38,13 @@ pub(crate) fn msm<'a, F: Lanes, A: AffineRepr<Scalar: ScalarRepr>>(
 ) -> A::Curve {
     let windows = windows_for::<A::Scalar>(len);
     let chunk_len = len.min(CHUNK_LEN);
-    // Windows that are sorted together: enough to keep the threads busy and to fill blocks.
-    let together = rayon::current_num_threads().max((1 << 16) / len.max(1)).clamp(1, windows.count);
+    // Windows that are sorted together: enough to keep the threads busy, to fill blocks, and not to read the scalars often.
+    let together = rayon::current_num_threads().max(4).max((1 << 16) / len.max(1)).clamp(1, windows.count);
     let workspaces = Workspaces::new();
     let mut buckets = HugeBox::<Point<F>>::zeroed(windows.count * windows.buckets());
     let mut points = HugeBox::<Point<F>>::zeroed(chunk_len);
     let mut scalars = HugeBox::<SignedScalar>::zeroed(chunk_len);
-    let mut sorting = Sorting::new(windows, together, chunk_len, PIECE_LEN);
+    let mut sorting = Sorting::new(windows, together, chunk_len);
     for start in (0..len).step_by(CHUNK_LEN) {
         let chunk_len = CHUNK_LEN.min(len - start);
         let (points, scalars) = (&mut points[..chunk_len], &mut scalars[..chunk_len]);

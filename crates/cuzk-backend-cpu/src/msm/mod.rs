@@ -19,7 +19,7 @@
 //! # Memory
 //! [`msm`] works on at most 2^21 points at a time. Each takes, in bytes, its converted form (128 in G1 and 256 in G2 of
 //! BLS12-381, 64 and 128 for BN254), 32 for its scalar, and 12 for each window that is sorted at the same time (as many as there
-//! are threads, but at most all: 15 to 20). The buckets, at most `15 · 2^16`, are points of the same size: 126 MB in G1 of
+//! are threads, at least 4, but at most all: 15 to 20). The buckets, at most `15 · 2^16`, are points of the same size: 126 MB in G1 of
 //! BLS12-381, twice that in G2. Each thread takes about 1 MiB. With 16 threads that makes 0.9 GB in G1 at 2^21 points or any
 //! more. [`sum_selected`] needs the threads' part only; [`msm_packed`] 32 bytes for each wide variable besides.
 //!

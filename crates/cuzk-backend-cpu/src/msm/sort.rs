@@ -9,18 +9,19 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{
-    digits::{SignedScalar, Windows},
+    digits::{SignedScalar, Window, Windows},
     huge::HugeBox,
 };
 
 /// At most 2^8 parts at the first level.
 const LOG_PARTS: usize = 8;
 
+/// Scalars that stay in the nearest caches while one window after the other is taken from them.
+const PIECE_LEN: usize = 1 << 10;
+
 /// The memory for sorting several windows at once.
 pub(super) struct Sorting {
     windows: Windows,
-    /// Runs of points that are counted apart, so that several threads can sort one window.
-    runs: usize,
     /// Sorted into parts: the bucket's low bits above the signed index.
     parted: HugeBox<u64>,
     entries: HugeBox<u32>,
@@ -28,11 +29,10 @@ pub(super) struct Sorting {
 }
 
 impl Sorting {
-    /// For `together` windows of `len` points at a time, of which a run has at least `run_len`.
-    pub(super) fn new(windows: Windows, together: usize, len: usize, run_len: usize) -> Self {
+    /// For `together` windows of `len` points at a time.
+    pub(super) fn new(windows: Windows, together: usize, len: usize) -> Self {
         Sorting {
             windows,
-            runs: rayon::current_num_threads().div_ceil(together).min(len.div_ceil(run_len)).max(1),
             parted: HugeBox::zeroed(together * len),
             entries: HugeBox::zeroed(together * len),
             ends: vec![0; together * windows.buckets()],
@@ -77,48 +77,61 @@ impl Sorting {
 
     /// The first level. Returns where each part of each window ends.
     fn part(&mut self, range: Range<usize>, scalars: &[SignedScalar], low_bits: usize) -> Vec<u32> {
-        let Self { windows, runs, .. } = *self;
-        let parts = windows.buckets() >> low_bits;
-        let run_len = scalars.len().div_ceil(runs).max(1);
-        // Part, and what is kept of the digit, of each point of a run that has a digit in the window.
-        let digits = |task: usize| {
-            let (window, first) = (windows.window(range.start + task / runs), task % runs * run_len);
-            let run = scalars.get(first..scalars.len().min(first + run_len)).unwrap_or(&[]);
-            (first as u32..).zip(run).filter_map(move |(i, scalar)| {
-                let (bucket, sign) = window.digit(scalar)?;
-                let low = bucket & ((1 << low_bits) - 1);
-                Some((bucket >> low_bits, (low as u64) << 32 | u64::from(i | sign)))
-            })
-        };
-        // By window, run and part: how many points; then, where they go.
-        let mut places = vec![0u32; range.len() * runs * parts];
-        places.par_chunks_mut(parts).enumerate().for_each(|(task, counts)| {
-            for (part, _) in digits(task) {
-                counts[part] += 1;
-            }
+        let windows: Vec<Window> = range.map(|w| self.windows.window(w)).collect();
+        let parts = self.windows.buckets() >> low_bits;
+        // The points are counted and placed in runs, which the threads share.
+        let run_len = scalars.len().div_ceil(4 * rayon::current_num_threads()).next_multiple_of(PIECE_LEN);
+        let runs = scalars.len().div_ceil(run_len);
+        // By run, window and part: how many points; then, where they go.
+        let mut places = vec![0u32; runs * windows.len() * parts];
+        places.par_chunks_mut(windows.len() * parts).zip(scalars.par_chunks(run_len)).for_each(|(counts, run)| {
+            for_digits(&windows, low_bits, 0, run, |w, part, _| counts[w * parts + part] += 1);
         });
-        let mut ends = Vec::with_capacity(range.len() * parts);
+        let mut ends = Vec::with_capacity(windows.len() * parts);
         let mut place = 0;
-        for counts in places.chunks_mut(runs * parts) {
-            for part in 0..parts {
-                for run in 0..runs {
-                    place += std::mem::replace(&mut counts[run * parts + part], place);
-                }
-                ends.push(place);
+        for part in 0..windows.len() * parts {
+            for run in places.chunks_mut(windows.len() * parts) {
+                place += std::mem::replace(&mut run[part], place);
             }
+            ends.push(place);
         }
         let parted = &mut self.parted[..place as usize];
         let base = Shared(parted.as_mut_ptr());
-        places.par_chunks_mut(parts).enumerate().for_each(|(task, places)| {
+        let tasks = places.par_chunks_mut(windows.len() * parts).zip(scalars.par_chunks(run_len));
+        tasks.enumerate().for_each(|(run_number, (places, run))| {
             let base = &base;
-            for (part, parted) in digits(task) {
-                // SAFETY: the places of a window, run and part are as many as this loop visits, since the same loop counted
-                // them; the prefix sums made all of them disjoint and below the length.
-                unsafe { base.0.add(places[part] as usize).write(parted) };
-                places[part] += 1;
-            }
+            for_digits(&windows, low_bits, run_number * run_len, run, |w, part, parted| {
+                let place = &mut places[w * parts + part];
+                // SAFETY: the places of a run, window and part are as many as there are calls for them, since the same
+                // function counted them; the prefix sums made all of them disjoint and below the length.
+                unsafe { base.0.add(*place as usize).write(parted) };
+                *place += 1;
+            });
         });
         ends
+    }
+}
+
+/// Calls back for every digit of a run that is not zero, with its window, its part, and what is kept of it beside these.
+/// The first point of the run has the number `first`.
+#[inline(always)]
+fn for_digits(
+    windows: &[Window],
+    low_bits: usize,
+    first: usize,
+    run: &[SignedScalar],
+    mut f: impl FnMut(usize, usize, u64),
+) {
+    for (piece, scalars) in run.chunks(PIECE_LEN).enumerate() {
+        let first = (first + piece * PIECE_LEN) as u32;
+        for (w, window) in windows.iter().enumerate() {
+            for (i, scalar) in (first..).zip(scalars) {
+                if let Some((bucket, sign)) = window.digit(scalar) {
+                    let low = bucket & ((1 << low_bits) - 1);
+                    f(w, bucket >> low_bits, (low as u64) << 32 | u64::from(i | sign));
+                }
+            }
+        }
     }
 }
 
