@@ -1,6 +1,9 @@
 //! Every way in which a plugin is not loaded, with a real file each.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use cuzk_backend::{Backend, BackendError};
 use cuzk_plugin::{AbiVersion, LoadError, Loader, PluginBackend, abi, vtable::Vtable};
