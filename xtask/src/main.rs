@@ -2,6 +2,8 @@
 //!
 //! Depends on nothing but the standard library, so that it builds in a second on a fresh machine.
 
+#![forbid(unsafe_code)]
+
 mod build;
 mod ci;
 mod codegen;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <verb>
 
-  demo                 seal a 2 KiB sector, prove it on the CPU, let Filecoin's verifier judge the proofs
+  demo                 seal a 2 KiB sector, prove it, let Filecoin's verifier judge the proofs
   test [ARG...]        every test that a contributor needs (ARGs go to cargo test or nextest)
   oracle               proofs byte for byte against the recorded ones, the large circuits too (minutes)
   bench [--small]      benchmarks; --small runs each once in its smallest size

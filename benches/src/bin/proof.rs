@@ -3,6 +3,8 @@
 //! Both sides start from the statement (ours: parsed C1 or vanilla proofs; bellperson's: the circuit built from it) with their keys
 //! loaded. Ours ends with a verified proof, bellperson's `create_proof` with an unverified one.
 
+#![forbid(unsafe_code)]
+
 use std::{
     error::Error,
     fs::File,

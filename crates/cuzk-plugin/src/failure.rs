@@ -126,8 +126,8 @@ pub(crate) unsafe fn call(operation: &str, call: impl FnOnce(*mut ErrorRecord) -
 }
 
 /// The plugin's side of one call: a panic must not leave it, because unwinding out of an `extern "C"` function aborts
-/// the process. That state may be broken after a panic is what [`BackendError::Panicked`] says: the host fences the
-/// device off.
+/// the process. That state may be broken after a panic is what [`BackendError::Panicked`] says: it is a
+/// fault of the device.
 ///
 /// # Safety
 /// `record` is null or may be written.

@@ -1,5 +1,7 @@
 //! Uses single crates by path and nothing else of the project: each stands alone.
 
+#![forbid(unsafe_code)]
+
 #[cfg(test)]
 mod tests {
     use bellpepper_core::{Circuit, ConstraintSystem, SynthesisError, num::AllocatedNum};
