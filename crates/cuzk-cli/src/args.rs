@@ -32,7 +32,8 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<PathBuf>,
     /// Threads on the host; 0: one a core
-    #[arg(long, global = true, default_value_t = 0, env = "RAYON_NUM_THREADS", value_name = "N")]
+    #[arg(long, global = true, default_value_t = 0, env = "RAYON_NUM_THREADS", value_name = "N",
+        value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) threads: u32,
     /// Print one JSON object on standard output instead of text
     #[arg(long, global = true)]
@@ -214,7 +215,7 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) statement: StatementArgs,
     /// The proof is of this partition alone
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", conflicts_with = "public_inputs")]
     pub(crate) partition: Option<usize>,
 }
 

@@ -23,8 +23,11 @@ pub(crate) fn run(global: &Global) -> std::result::Result<(), Failure> {
             Err(error) => Row { name, origin, devices: Err(error.to_string()) },
         });
     }
-    report::print(global, || rows.iter().map(json).collect(), || rows.iter().map(text).collect::<Vec<_>>().join("\n"));
-    Ok(())
+    report::print(
+        global,
+        || serde_json::json!({ "backends": rows.iter().map(json).collect::<Vec<_>>() }),
+        || rows.iter().map(text).collect::<Vec<_>>().join("\n"),
+    )
 }
 
 fn row(name: &str, origin: String, devices: Result<Vec<DeviceInfo>>) -> Row {

@@ -102,7 +102,10 @@ impl From<VerifyError> for Failure {
     fn from(error: VerifyError) -> Self {
         let class = match error {
             VerifyError::BadKey { .. } => Class::Key,
-            VerifyError::ProofLength { .. } | VerifyError::InputNotCanonical { .. } => Class::Input,
+            VerifyError::ProofLength { .. }
+            | VerifyError::InputNotCanonical { .. }
+            | VerifyError::InputCount { .. }
+            | VerifyError::BatchLength { .. } => Class::Input,
             _ => Class::Verification,
         };
         Self::new(class, error)

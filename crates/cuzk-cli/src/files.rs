@@ -1,8 +1,9 @@
 //! Files that are read whole, and files that appear whole or not at all.
 
 use std::{
-    fs::File,
+    fs::{File, Permissions},
     io::{Read, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -14,11 +15,13 @@ const MAX_INPUT_BYTES: u64 = 1 << 30;
 /// Reads an input file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", path.display()));
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(Failure::input(format!("cannot read {}: it is a directory", path.display())));
+    // Before it is opened: opening a pipe waits for a writer.
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a directory" } else { "a device, pipe or socket" };
+        return Err(Failure::input(format!("cannot read {}: it is {what}", path.display())));
     }
+    let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_INPUT_BYTES {
@@ -32,7 +35,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::input(format!("cannot write {}: {e}", path.display()));
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    refuse_special(path)?;
+    // What the umask leaves of it, as for any other file.
+    let permissions = Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
@@ -46,10 +52,29 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), Failure> {
 
 /// Refuses to replace a file unless told so.
 pub(crate) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), Failure> {
-    if overwrite || !path.exists() {
+    refuse_special(path)?;
+    if overwrite || std::fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
     Err(Failure::usage(format!("{} is already there; --overwrite replaces it", path.display())))
+}
+
+/// Refuses to replace what is not an ordinary file: a directory, a device, a pipe, a link.
+fn refuse_special(path: &Path) -> Result<(), Failure> {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.is_file() => {
+            Err(Failure::input(format!("cannot write {}: something that is no ordinary file is there", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to write a file over its own source.
+pub(crate) fn refuse_same(from: &Path, to: &Path) -> Result<(), Failure> {
+    match (std::fs::canonicalize(from), std::fs::canonicalize(to)) {
+        (Ok(a), Ok(b)) if a == b => Err(Failure::usage(format!("{} is source and target", from.display()))),
+        _ => Ok(()),
+    }
 }
 
 /// Where results that can be made again are kept, unless the command line names a directory.

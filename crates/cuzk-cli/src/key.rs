@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cuzk_curve::{Curve, CurveId, with_curve};
 use cuzk_keys::{
-    Digests, Format, KeyInfo, NativeKeyFile, ParamsFile, Trust, TrustStore, convert, export_params, inspect,
+    Digests, Format, KeyInfo, KeySource, NativeKeyFile, ParamsFile, Trust, TrustStore, convert, export_params, inspect,
 };
 
 use crate::{
@@ -18,6 +18,7 @@ pub(crate) fn run(global: &Global, command: &KeyCommand) -> Result<(), Failure> 
         KeyCommand::Inspect { key } => inspect_key(global, key),
         KeyCommand::Convert { from, to, overwrite } => {
             files::refuse_existing(to, *overwrite)?;
+            files::refuse_same(from, to)?;
             with_curve!(curve_of(from)?, C => convert_key::<C>(global, from, to))
         }
         KeyCommand::Verify { key, cache_dir } => {
@@ -36,8 +37,8 @@ fn inspect_key(global: &Global, path: &Path) -> Result<(), Failure> {
     let bar = progress::bar("reading", true);
     let found = inspect(path, Digests::Computed, &mut progress::key_callback(&bar))?;
     bar.finish_and_clear();
-    report::print(global, || serde_json::json!(found), || describe(&found));
-    Ok(())
+    let json = serde_json::to_value(&found).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    report::print(global, || json, || describe(&found))
 }
 
 fn describe(key: &KeyInfo) -> String {
@@ -73,7 +74,10 @@ fn convert_key<C: Curve>(global: &Global, from: &Path, to: &Path) -> Result<(), 
     let bar = progress::bar("converting", true);
     let format = match keys::look_at(from)?.format {
         Format::Native => {
-            export_params(&NativeKeyFile::<C>::open(from)?, to, &mut progress::key_callback(&bar))?;
+            let source = NativeKeyFile::<C>::open(from)?;
+            // A damaged key must not be written out, and above all not over a good one.
+            source.verify_digests(&mut progress::key_callback(&bar))?;
+            export_params(&source, to, &mut progress::key_callback(&bar))?;
             "params"
         }
         _ => {
@@ -85,10 +89,9 @@ fn convert_key<C: Curve>(global: &Global, from: &Path, to: &Path) -> Result<(), 
     let digest = keys::open::<C>(to)?.digest()?;
     report::print(
         global,
-        || serde_json::json!({ "from": from, "to": to, "format": format, "digest": digest.to_string() }),
+        || serde_json::json!({ "from": report::path(from), "to": report::path(to), "format": format, "digest": digest.to_string() }),
         || format!("{}: {format} format, digest {digest}", to.display()),
-    );
-    Ok(())
+    )
 }
 
 fn verify_key<C: Curve>(global: &Global, path: &Path, cache: &Path) -> Result<(), Failure> {
@@ -104,8 +107,7 @@ fn verify_key<C: Curve>(global: &Global, path: &Path, cache: &Path) -> Result<()
     };
     report::print(
         global,
-        || serde_json::json!({ "key": path, "digest": digest.to_string(), "valid": true, "remembered": remembered }),
+        || serde_json::json!({ "key": report::path(path), "digest": digest.to_string(), "valid": true, "remembered": remembered }),
         || format!("{}: every point is valid ({how}), digest {digest}", path.display()),
-    );
-    Ok(())
+    )
 }

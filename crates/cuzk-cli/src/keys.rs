@@ -61,6 +61,10 @@ pub(crate) fn load(path: &Path, chosen: &Chosen) -> Result<DeviceKey<Bls12>, Fai
     if !source.provenance().is_production() {
         tracing::info!("key {}: {}", path.display(), source.provenance());
     }
+    // A native key records digests of its sections: damage is found here and named, not by a proof that fails.
+    let bar = progress::bar("checking digests", true);
+    source.verify_digests(&mut progress::key_callback(&bar))?;
+    bar.finish_and_clear();
     let bar = progress::bar("loading key", false);
     let key = DeviceKey::load_with(&chosen.device, &*source, cuzk_backend::Residency::Device, &mut |done, total| {
         bar.set_length(total);

@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
         || {
             serde_json::json!({
                 "circuit": circuit.to_string(),
-                "proof": args.out, "bytes": bytes.len(), "verified": true,
+                "proof": report::path(&args.out), "bytes": bytes.len(), "verified": true,
                 "device": chosen.json(), "ready_s": ready.as_secs_f64(), "total_s": total.as_secs_f64(),
                 "peak_rss_bytes": report::peak_rss(),
                 "partitions": proved.iter().map(|p| serde_json::json!({
@@ -76,8 +76,7 @@ pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
             lines.push(format!("{out}: {} bytes, {} in all", bytes.len(), seconds(total)));
             lines.join("\n")
         },
-    );
-    Ok(())
+    )
 }
 
 /// One partition: witness, device, assembly, verification.

@@ -1,30 +1,47 @@
 //! What a person or a program reads at the end.
 
-use std::time::Duration;
+use std::{
+    io::{ErrorKind, Write},
+    path::Path,
+    time::Duration,
+};
 
 use cuzk_groth16::StageTimes;
 
 use crate::{args::Global, failure::Failure};
 
 /// Prints a result: one JSON object, or text.
-pub(crate) fn print(global: &Global, json: impl FnOnce() -> serde_json::Value, text: impl FnOnce() -> String) {
-    if global.json {
-        println!("{}", json());
-    } else {
-        println!("{}", text());
+///
+/// # Errors
+/// Standard output cannot be written; a reader that has gone away is none.
+pub(crate) fn print(
+    global: &Global,
+    json: impl FnOnce() -> serde_json::Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    let line = if global.json { json().to_string() } else { text() };
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::input(format!("cannot write standard output: {e}")))
+        }
+        _ => Ok(()),
     }
+}
+
+/// A path for JSON, which has no other bytes than UTF-8.
+pub(crate) fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// Prints a failure: on standard error, and as JSON on standard output if that is wanted.
 pub(crate) fn failure(global: &Global, failure: &Failure) {
+    // Where neither can be written, the exit code still tells.
     if global.json {
         let class = format!("{:?}", failure.class).to_lowercase();
-        println!(
-            "{}",
-            serde_json::json!({ "error": failure.message, "class": class, "exit_code": failure.class as u8 })
-        );
+        let json = serde_json::json!({ "error": failure.message, "class": class, "exit_code": failure.class as u8 });
+        let _ = writeln!(std::io::stdout().lock(), "{json}");
     }
-    eprintln!("cuzk: {}", failure.message);
+    let _ = writeln!(std::io::stderr().lock(), "cuzk: {}", failure.message);
 }
 
 /// Seconds with three digits.

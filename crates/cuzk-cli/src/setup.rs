@@ -53,12 +53,11 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> Result<(), Failure> {
         global,
         || {
             serde_json::json!({
-                "circuit": circuit.to_string(), "key": key_path, "vk": vk_path, "digest": digest.to_string(),
+                "circuit": circuit.to_string(), "key": report::path(&key_path), "vk": report::path(&vk_path), "digest": digest.to_string(),
                 "provenance": key.provenance, "production": key.provenance.is_production(),
                 "device": chosen.json(), "total_s": total.as_secs_f64(),
             })
         },
         || format!("{}\n{}\ndigest {digest}, {}", key_path.display(), vk_path.display(), seconds(total)),
-    );
-    Ok(())
+    )
 }

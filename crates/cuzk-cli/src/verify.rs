@@ -29,10 +29,9 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs) -> Result<(), Failure> {
     vk.verify_batch(&proofs, &inputs)?;
     report::print(
         global,
-        || serde_json::json!({ "proof": args.proof, "partitions": proofs.len(), "valid": true }),
+        || serde_json::json!({ "proof": report::path(&args.proof), "partitions": proofs.len(), "valid": true }),
         || format!("{}: valid, {} partitions", args.proof.display(), proofs.len()),
-    );
-    Ok(())
+    )
 }
 
 /// A JSON array with one array for each partition, of hexadecimal encodings.

@@ -214,7 +214,12 @@ fn backends_say_what_can_compute_and_why_not() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let told = json(&output);
     let of = |name: &str| {
-        told.as_array().unwrap().iter().find(|b| b["backend"] == name).unwrap_or_else(|| panic!("{name}: {told}"))
+        told["backends"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|b| b["backend"] == name)
+            .unwrap_or_else(|| panic!("{name}: {told}"))
     };
     assert_eq!(of("cpu")["devices"][0]["usable"], true);
     assert!(of("broken")["why_not"].as_str().unwrap().contains("not a shared library"));
@@ -222,6 +227,35 @@ fn backends_say_what_can_compute_and_why_not() {
     let refused =
         stage.cuzk(&["setup", "winning-2k", "--backend", "broken", "--plugin-dir", plugins.to_str().unwrap()]);
     assert_eq!(code(&refused), 5, "{}", stderr(&refused));
+}
+
+#[test]
+fn outputs_never_replace_what_they_should_not() {
+    let stage = stage();
+    let params = key_path();
+    let params = params.to_str().unwrap();
+    let run = |arguments: &[&str]| code(&stage.cuzk(arguments));
+    // A damaged native key is not exported, and leaves the good target as it was.
+    let (native, good) = (stage.path("damaged.cuzkkey"), stage.path("good.params"));
+    let (native_path, good_path) = (native.to_str().unwrap(), good.to_str().unwrap());
+    assert_eq!(run(&["key", "convert", params, native_path]), 0);
+    let mut bytes = fs::read(&native).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&native, bytes).unwrap();
+    fs::copy(params, &good).unwrap();
+    assert_eq!(run(&["key", "convert", native_path, good_path, "--overwrite"]), 4);
+    assert!(fs::read(params).unwrap() == fs::read(&good).unwrap(), "the good key is still there");
+    let proof = stage.path("from-damaged.bin");
+    assert_eq!(code(&stage.prove(&proof, &["--key", native_path])), 4);
+    assert!(!proof.exists());
+    // A key is not converted onto itself, and links are not replaced, dangling or not.
+    assert_eq!(run(&["key", "convert", good_path, good_path, "--overwrite"]), 2);
+    let link = stage.path("link");
+    std::os::unix::fs::symlink(stage.path("nowhere"), &link).unwrap();
+    assert_eq!(run(&["key", "convert", good_path, link.to_str().unwrap()]), 3);
+    assert_eq!(code(&stage.prove(&link, &[])), 3);
+    assert!(link.is_symlink());
 }
 
 #[test]
