@@ -27,21 +27,14 @@ fn standalone() -> Result<(), String> {
     command::run(cargo(&["test", "--release", "--manifest-path"]).arg(manifest))
 }
 
-/// The recorded proofs of all circuits, those included whose keys take minutes to make.
+/// What takes minutes: the recorded proofs of all circuits, and the constraints of a whole partition of 32 GiB.
 pub(crate) fn oracle() -> Result<(), String> {
-    command::run(&mut cargo(&[
-        "test",
-        "--release",
-        "-p",
-        "cuzk-tests",
-        "--test",
-        "byte_exact",
-        "--",
-        "--include-ignored",
-        "--test-threads",
-        "1",
-        "--nocapture",
-    ]))
+    let run = |package, test, selection: &[&str]| {
+        let mut command = cargo(&["test", "--release", "-p", package, "--test", test, "--"]);
+        command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
+    };
+    run("cuzk-tests", "byte_exact", &["--include-ignored"])?;
+    run("cuzk-filecoin", "synthetic", &["--ignored"])
 }
 
 /// Benchmarks.

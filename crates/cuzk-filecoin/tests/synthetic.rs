@@ -177,7 +177,7 @@ fn updates() {
 
 /// 130 million constraints, each of which must hold.
 #[test]
-#[ignore = "takes some minutes"]
+#[ignore = "takes some minutes: `cargo xtask oracle` runs it"]
 fn porep_of_32_gib_satisfies_the_circuit() {
     let statement = parse_c1(&c1(SectorSize::GiB32)).unwrap();
     let partition = statement.partition(9).unwrap();
