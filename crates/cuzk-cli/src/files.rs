@@ -60,7 +60,7 @@ pub(crate) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), Failur
 }
 
 /// Refuses to replace what is not an ordinary file: a directory, a device, a pipe, a link.
-fn refuse_special(path: &Path) -> Result<(), Failure> {
+pub(crate) fn refuse_special(path: &Path) -> Result<(), Failure> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
             Err(Failure::input(format!("cannot write {}: something that is no ordinary file is there", path.display())))

@@ -30,7 +30,8 @@ pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
         Some(k) => vec![statement.partition(k)?],
         None => (0..statement.partitions()).map(|k| statement.partition(k)).collect::<Result<_, _>>()?,
     };
-    // The key's path first: a missing key is found before minutes of work.
+    // What is missing or in the way is found before minutes of work.
+    files::refuse_special(&args.out)?;
     let key_path = keys::find(circuit, &args.key)?;
     let r1cs = circuits::load(circuit, &files::cache_directory(args.cache_dir.as_deref())?)?;
     let chosen = device::open(global)?;
