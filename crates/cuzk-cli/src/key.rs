@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cuzk_curve::{Curve, CurveId, with_curve};
 use cuzk_keys::{
-    Digests, Format, KeyInfo, KeySource, NativeKeyFile, ParamsFile, Trust, TrustStore, convert, export_params, inspect,
+    Digests, Format, KeyInfo, NativeKeyFile, ParamsFile, Trust, TrustStore, convert, export_params, inspect,
 };
 
 use crate::{
@@ -74,10 +74,7 @@ fn convert_key<C: Curve>(global: &Global, from: &Path, to: &Path) -> Result<(), 
     let bar = progress::bar("converting", true);
     let format = match keys::look_at(from)?.format {
         Format::Native => {
-            let source = NativeKeyFile::<C>::open(from)?;
-            // A damaged key must not be written out, and above all not over a good one.
-            source.verify_digests(&mut progress::key_callback(&bar))?;
-            export_params(&source, to, &mut progress::key_callback(&bar))?;
+            export_params(&NativeKeyFile::<C>::open(from)?, to, &mut progress::key_callback(&bar))?;
             "params"
         }
         _ => {

@@ -19,13 +19,15 @@ use crate::{
 ///
 /// # Errors
 /// [`KeyError::BadCount`] if a section has more points than 32 bits can count or the counts contradict each other;
-/// whatever is wrong with the source; what the system refuses.
+/// whatever is wrong with the source, damage of recorded digests included; what the system refuses.
 pub fn export_params<C: Curve>(
     source: &dyn KeySource<C>,
     path: &Path,
     progress: ProgressFn<'_>,
 ) -> Result<(), KeyError> {
     source.counts().check(&source.origin())?;
+    // This format records no digests: damage that is not found here would be passed on, perhaps over a good file.
+    source.verify_digests(&mut *progress)?;
     let mut file = AtomicFile::create(path)?;
     file.write(&source.vk().to_bytes()?)?;
     let mut reporter = Reporter::new(Stage::Write, stream::bytes(source), progress);
