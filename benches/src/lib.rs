@@ -1,9 +1,13 @@
 //! Recording of measurements: one JSON object a line, the same fields in every file under `benches/results`.
 #![forbid(unsafe_code)]
 
+mod synthetic;
+
 use std::{fs, io::Write, path::Path, process::Command};
 
 use serde_json::{Value, json};
+
+pub use synthetic::Synthetic;
 
 /// A measured quantity beside a peer's, from the same run. A ratio above 1 means that ours is better.
 #[derive(Clone, Debug)]
@@ -34,13 +38,19 @@ impl Measurement {
             String::from_utf8(output.stdout).ok()?.lines().next().map(str::to_owned)
         };
         let threads = std::thread::available_parallelism().map_or(0, usize::from);
-        let command = std::env::args().skip(1).fold("cargo xtask bench".to_owned(), |all, word| all + " " + &word);
+        let program = match std::env::current_exe().ok().and_then(|path| Some(path.file_stem()?.to_str()?.to_owned())) {
+            Some(name) if name == "proof" => "cargo xtask bench".to_owned(),
+            name => format!("target/device/{}", name.unwrap_or_default()),
+        };
+        let command = std::env::args().skip(1).fold(program, |all, word| all + " " + &word);
+        // Where there is no repository, whoever built the program says what it was built from.
+        let commit = std::env::var("CUZK_COMMIT").ok().or_else(|| first_line("git", &["rev-parse", "--short", "HEAD"]));
         json!({
             "what": self.what, "curve": self.curve, "size": self.size, "ours": self.ours, "unit": self.unit,
             "peer": self.peer.as_ref().map(|(name, _)| name), "peer_value": self.peer.as_ref().map(|(_, value)| value),
             "ratio": self.peer.as_ref().map(|(_, value)| value / self.ours),
             "machine": format!("{threads} cores, {}", std::env::consts::ARCH), "device": self.device, "driver": self.driver,
-            "commit": first_line("git", &["rev-parse", "--short", "HEAD"]), "command": command,
+            "commit": commit, "command": command,
             "date": first_line("date", &["-u", "+%Y-%m-%d"]),
         })
     }

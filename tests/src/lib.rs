@@ -1,6 +1,8 @@
 //! What whole-system tests and benchmarks share: the recorded sectors and the keys that their proofs were made with.
 #![forbid(unsafe_code)]
 
+mod byte_exact;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -11,6 +13,14 @@ use cuzk_filecoin::{
     WinningStatement, parse_c1, parse_vanilla_list,
 };
 use serde_json::Value;
+
+pub use byte_exact::assert_byte_exact;
+
+/// The recorded files: this package's, or where `CUZK_FIXTURES` says on a machine without the repository.
+fn fixtures() -> PathBuf {
+    std::env::var_os("CUZK_FIXTURES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), PathBuf::from)
+}
 
 /// A folder of recorded inputs and proofs, `<size>/<kind>`.
 #[derive(Clone, Debug)]
@@ -32,7 +42,7 @@ impl Fixture {
             ProofKind::WindowPoSt => "window",
             ProofKind::Update => "update",
         };
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/filecoin").join(size).join(kind);
+        let folder = fixtures().join("filecoin").join(size).join(kind);
         Self { circuit, folder }
     }
 
@@ -83,6 +93,20 @@ impl Fixture {
     }
 }
 
+/// Where `cargo xtask build --backend B` puts plugins: `plugins` in the target folder, above this executable; or where
+/// `CUZK_PLUGIN_DIR` says.
+///
+/// # Panics
+/// If this executable is nowhere.
+pub fn plugin_folder() -> PathBuf {
+    if let Some(folder) = std::env::var_os("CUZK_PLUGIN_DIR") {
+        return folder.into();
+    }
+    let this = std::env::current_exe().expect("this executable is somewhere");
+    let found = this.ancestors().map(|folder| folder.join("plugins")).find(|folder| folder.is_dir());
+    found.unwrap_or_else(|| "target/plugins".into())
+}
+
 /// The seed of the key that the recorded proofs of a circuit were made with: its bytes are folded from the circuit's identifier.
 ///
 /// # Errors
@@ -97,7 +121,7 @@ pub fn recorded_seed(circuit: CircuitId) -> Result<[u8; 32], FilecoinError> {
 
 /// The SHA-256 that a key file must have, from the recorded list.
 pub fn recorded_digest(file_name: &str) -> Option<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/filecoin/params.sha256");
+    let path = fixtures().join("filecoin/params.sha256");
     let list = fs::read_to_string(path).ok()?;
     list.lines().find_map(|line| {
         let (digest, name) = line.split_once("  ")?;

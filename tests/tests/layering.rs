@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Bottom first. A crate imports only from layers above its own in this list.
 const LAYERS: [&[&str]; 6] = [
-    &["cuzk-curve"],
+    &["cuzk-curve", "cuzk-scheduler"],
     &["cuzk-r1cs", "cuzk-backend"],
     &["cuzk-keys", "cuzk-plugin", "cuzk-filecoin"],
     &["cuzk-groth16", "cuzk-backend-cpu", "cuzk-backend-cuda"],

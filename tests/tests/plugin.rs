@@ -8,13 +8,7 @@ use cuzk_backend_cpu::CpuBackend;
 use cuzk_curve::{Bls12, CurveId};
 use cuzk_groth16::{DeviceCircuit, DeviceKey, Randomness, prove_start, setup_deterministic};
 use cuzk_plugin::Loader;
-use cuzk_tests::Fixture;
-
-/// Where `cargo xtask build --backend cpu` puts it: `plugins` in the target folder, two above this test's executable.
-fn plugin_folder() -> PathBuf {
-    let this = std::env::current_exe().unwrap();
-    this.ancestors().nth(3).expect("target/<profile>/deps/<test>").join("plugins")
-}
+use cuzk_tests::{Fixture, plugin_folder};
 
 fn proof_on(backend: &dyn Backend) -> Vec<u8> {
     let device = Device::open(backend, 0, &DeviceOptions::default()).unwrap();

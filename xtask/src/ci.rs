@@ -1,10 +1,13 @@
 //! What CI runs: what a person runs, and the checks of form.
 
 use crate::{
-    codegen,
+    build, codegen,
     command::{self, cargo},
     demo, deps, test,
 };
+
+/// The architecture that CI compiles all kernels for.
+const ARCHITECTURE: &str = "sm_90";
 
 pub(crate) fn run() -> Result<(), String> {
     deps::run()?;
@@ -13,6 +16,18 @@ pub(crate) fn run() -> Result<(), String> {
     command::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"]))?;
     command::run(cargo(&["doc", "--workspace", "--no-deps", "--release"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     test::run(&[])?;
+    build::run(&["--backend", "cuda", "--arch", ARCHITECTURE].map(String::from))?;
+    command::run(&mut cargo(&[
+        "test",
+        "--release",
+        "-p",
+        "cuzk-tests",
+        "--test",
+        "cuda",
+        "--",
+        "--ignored",
+        "without_a_driver",
+    ]))?;
     test::bench(&["--small".into()])?;
     demo::run(&[])
 }

@@ -99,18 +99,26 @@ pub(crate) fn kernels(architectures: &[u32]) -> Result<PathBuf, String> {
 /// # Errors
 /// As [`kernels`], or what cargo says.
 pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
+    let folder = kernels(&architectures(arguments)?)?;
+    build::plugin(command::cargo(&[]).env("CUZK_CUDA_KERNELS", &folder), "cuda")
+}
+
+/// The numbers of `[--arch sm_90]...`.
+///
+/// # Errors
+/// Anything else.
+pub(crate) fn architectures(arguments: &[String]) -> Result<Vec<u32>, String> {
     let mut architectures = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let value = match argument.as_str() {
             "--arch" => rest.next().ok_or("--arch needs a value such as sm_90")?,
-            other => return Err(format!("unknown argument {other:?}: build --backend cuda takes --arch sm_NN")),
+            other => return Err(format!("unknown argument {other:?}: only --arch sm_NN is known here")),
         };
         let number = value.strip_prefix("sm_").and_then(|n| n.parse().ok());
         architectures.push(number.ok_or_else(|| format!("--arch {value}: expected sm_ and a number, such as sm_90"))?);
     }
-    let folder = kernels(&architectures)?;
-    build::plugin(command::cargo(&[]).env("CUZK_CUDA_KERNELS", &folder), "cuda")
+    Ok(architectures)
 }
 
 struct Job {

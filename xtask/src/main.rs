@@ -11,6 +11,7 @@ mod command;
 mod cuda;
 mod demo;
 mod deps;
+mod device;
 mod test;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ cargo xtask <verb>
   bench [--small]      benchmarks; --small runs each once in its smallest size
   build --backend B    build a backend as a plugin into target/plugins; B: cpu, or cuda (then --arch sm_90 builds one
                        architecture; nvcc is taken from the machine or fetched as Python wheels)
+  device [--arch A]    a folder target/device with all that checks and measures an NVIDIA device, for machines without Rust
   codegen [--check]    write the kernels' field constants, or say whether they are up to date
   deps                 install what the build needs and the machine lacks
   ci                   what CI runs: formatting, lints, docs, tests, benchmarks once, demo
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         "oracle" => test::oracle(),
         "bench" => test::bench(rest),
         "build" => build::run(rest),
+        "device" => device::run(rest),
         "codegen" => codegen::run(rest),
         "deps" => deps::run(),
         "ci" => ci::run(),
