@@ -8,6 +8,14 @@ use cuzk_backend_cuda::CudaBackend;
 use cuzk_curve::CurveId;
 
 cuzk_conformance::suite!(CudaBackend, max_log_n = 20);
+cuzk_conformance::suite!(CudaBackend, large = 24);
+
+/// The same in sizes that take seconds under compute-sanitizer: `compute-sanitizer --tool racecheck conformance reduced::`.
+mod reduced {
+    use super::CudaBackend;
+
+    cuzk_conformance::suite!(CudaBackend, max_log_n = 12);
+}
 
 #[test]
 fn the_device_gives_the_known_answers() {

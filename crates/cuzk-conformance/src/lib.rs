@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod fixed_base;
+pub mod large;
 pub mod matrices;
 pub mod memory;
 pub mod msm;
@@ -44,6 +45,7 @@ pub use suite::Suite;
 ///
 /// * `suite!(backend)`: everything, small: seconds on two cores.
 /// * `suite!(backend, max_log_n = 20)`: transforms up to that size.
+/// * `suite!(backend, large = 24)`: sums of up to 2^24 points, which want gigabytes, beside one of the others.
 /// * `suite!(backend, contract)`: nothing that needs right answers, for devices that compute nothing.
 ///
 /// The expression is evaluated for each test. Tests open devices of their own and may run at the same time.
@@ -75,6 +77,28 @@ macro_rules! suite {
                 preconditions::of_other_devices,
             );
         }
+    };
+    ($backend:expr, large = $max_log_n:expr) => {
+        mod large {
+            use super::*;
+            mod bls12_381 {
+                use super::*;
+                $crate::suite!(@large $crate::__private::Bls12, $backend, $max_log_n);
+            }
+            mod bn254 {
+                use super::*;
+                $crate::suite!(@large $crate::__private::Bn256, $backend, $max_log_n);
+            }
+        }
+    };
+    (@large $curve:ty, $backend:expr, $max_log_n:expr) => {
+        type Curve = $curve;
+        $crate::suite!(@tests $crate::Suite::new($backend, $max_log_n);
+            large::sums_of_every_size_g1::<Curve>,
+            large::sums_of_every_size_g2::<Curve>,
+            large::special_sums_g1::<Curve>,
+            large::special_sums_g2::<Curve>,
+        );
     };
     (@curve $module:ident, $curve:ty, $backend:expr, $max_log_n:expr) => {
         mod $module {

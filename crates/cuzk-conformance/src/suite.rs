@@ -8,7 +8,7 @@ use cuzk_curve::{MontgomeryRepr, repr};
 /// A backend under test, and how large the tests may be.
 pub struct Suite {
     backend: Box<dyn Backend>,
-    /// Binary logarithm of the largest transform.
+    /// Binary logarithm of the largest transform, or sum in [`crate::large`].
     pub max_log_n: u32,
 }
 
@@ -16,7 +16,7 @@ pub struct Suite {
 const POOL_BYTES: u64 = 256 << 20;
 
 impl Suite {
-    /// A suite with transforms of up to 2^max_log_n scalars.
+    /// A suite with transforms or sums of up to 2^max_log_n scalars.
     pub fn new(backend: impl Backend + 'static, max_log_n: u32) -> Self {
         Self { backend: Box::new(backend), max_log_n }
     }
@@ -31,6 +31,13 @@ impl Suite {
         let device_memory_limit = POOL_BYTES.max(256 << self.max_log_n);
         let options = DeviceOptions { device_memory_limit, pinned_bytes: POOL_BYTES, threads: 0 };
         done("opening device 0", Device::open(&*self.backend, 0, &options))
+    }
+
+    /// Opens device 0 with all the memory there is, with a stream.
+    pub(crate) fn roomy_bench(&self) -> Bench {
+        let device = done("opening device 0", Device::open(&*self.backend, 0, &DeviceOptions::default()));
+        let stream = done("making a stream", device.stream());
+        Bench { device, stream }
     }
 
     /// Opens device 0, with a stream.
