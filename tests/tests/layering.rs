@@ -6,11 +6,11 @@ use serde_json::Value;
 
 /// Bottom first. A crate imports only from layers above its own in this list.
 const LAYERS: [&[&str]; 6] = [
-    &["cuzk-curve", "cuzk-scheduler"],
+    &["cuzk-curve", "cuzk-scheduler", "cuzk-timeline"],
     &["cuzk-r1cs", "cuzk-backend"],
     &["cuzk-keys", "cuzk-plugin", "cuzk-filecoin"],
     &["cuzk-groth16", "cuzk-backend-cpu", "cuzk-backend-cuda"],
-    &["cuzk-backend-cpu-plugin", "cuzk-backend-cuda-plugin"],
+    &["cuzk-backend-cpu-plugin", "cuzk-backend-cuda-plugin", "cuzk-engine"],
     &["cuzk-cli"],
 ];
 
@@ -18,7 +18,8 @@ const LAYERS: [&[&str]; 6] = [
 const DEVELOPMENT: [&str; 4] = ["cuzk-conformance", "cuzk-tests", "cuzk-benches", "xtask"];
 
 /// A dependency that a crate must not have, directly, and why.
-const FORBIDDEN: [(&str, &str, &str); 7] = [
+const FORBIDDEN: [(&str, &str, &str); 11] = [
+    ("cuzk-scheduler", "ff", "the scheduler never sees a curve"),
     ("cuzk-cli", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
     ("cuzk-backend", "blst", "the contract computes nothing"),
     ("cuzk-groth16", "libloading", "the proof system works on any device and finds none"),
@@ -26,6 +27,9 @@ const FORBIDDEN: [(&str, &str, &str); 7] = [
     ("cuzk-r1cs", "blstrs", "constraint systems are generic over the field"),
     ("cuzk-keys", "bellperson", "formats are read by our own code"),
     ("cuzk-filecoin", "bellperson", "circuits are run by our own constraint systems"),
+    ("cuzk-engine", "cuzk-plugin", "the engine is given devices and loads no library"),
+    ("cuzk-engine", "cuzk-backend-cpu", "the engine works on any device and names none"),
+    ("cuzk-engine", "cuzk-filecoin", "the engine proves any circuit, and builds without those that take minutes"),
 ];
 
 /// Normal (not development) dependencies of each workspace member.

@@ -98,17 +98,12 @@ fn field(prefix: &str, p: &Integer) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(out, "#define {prefix}_{name} {value}");
     };
-    let inverse = p.minus_inverse(n);
     define("LIMBS", n.to_string());
     define("BITS", p.bits().to_string());
     define("MODULUS", p.list());
     define("ONE", p.power_of_two_mod(32 * n).list());
     define("R2", p.power_of_two_mod(64 * n).list());
-    define("MINUS_TWO", p.minus_two().list());
-    define("INV", format!("{:#010x}u", inverse.0[0]));
-    if prefix == "FR" {
-        define("INV_WIDE", inverse.list());
-    }
+    define("INV", format!("{:#010x}u", p.minus_inverse(1).0[0]));
     define("LOW_IS_ONE", u32::from(p.0[0] == 1 && p.0[1] == u32::MAX).to_string());
     out
 }
@@ -150,12 +145,6 @@ impl Integer {
             d
         });
         (Self(limbs.collect()), borrow)
-    }
-
-    fn minus_two(&self) -> Self {
-        let mut two = vec![0; self.0.len()];
-        two[0] = 2;
-        self.sub(&Self(two)).0
     }
 
     /// 2^e modulo self.
@@ -222,7 +211,6 @@ mod tests {
         let p = Integer(vec![0x7fff_ffff]);
         assert_eq!(p.power_of_two_mod(32), Integer(vec![2]));
         assert_eq!(p.power_of_two_mod(64), Integer(vec![4]));
-        assert_eq!(p.minus_two(), Integer(vec![0x7fff_fffd]));
         assert_eq!(p.bits(), 31);
         let wide = Integer::parse(TABLE[0].scalars);
         let product = wide.mul_low(&wide.minus_inverse(8), 8);

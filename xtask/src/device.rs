@@ -19,7 +19,9 @@ set -eu
 cd "$(dirname "$0")"
 export CUZK_PLUGIN_DIR="$PWD/plugins" CUZK_FIXTURES="$PWD/fixtures" CUZK_COMMIT=COMMIT
 ./cuzk backends
-./conformance --test-threads 2
+./conformance --test-threads 2 --skip large:: --skip reduced::
+# These take what memory there is, one after the other.
+./conformance --test-threads 1 large::
 ./byte-exact --ignored --test-threads 1 device_
 [ $# -eq 0 ] || ./bench "$@"
 "#;

@@ -22,7 +22,8 @@ use cuzk_benches::{Measurement, Synthetic};
 use cuzk_curve::Bls12;
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::{
-    DeviceCircuit, DeviceKey, FinishedProof, Randomness, Stage, StageTimes, prove_start, setup_deterministic,
+    Budget, CircuitShape, DeviceCircuit, DeviceKey, FinishedProof, Randomness, ResidencyError, ResidencyPlan, Stage,
+    StageTimes, assignment_shape, prove_start, setup_deterministic,
 };
 use cuzk_keys::ProvingKey;
 use cuzk_plugin::{Loader, PluginBackend};
@@ -49,6 +50,15 @@ struct Arguments {
     /// Single proofs to take the median of, after two to warm up
     #[arg(long, default_value_t = 10)]
     runs: usize,
+    /// Keep multiples of the key's points where they fit
+    #[arg(long)]
+    multiples: bool,
+    /// Prove within these caps of device memory in MiB, too
+    #[arg(long, value_delimiter = ',')]
+    caps: Vec<u64>,
+    /// Caps in MiB that must be refused, with numbers, before anything is allocated
+    #[arg(long, value_delimiter = ',')]
+    refused_caps: Vec<u64>,
     /// Append the record to this file of benches/results
     #[arg(long)]
     record: Option<String>,
@@ -80,21 +90,41 @@ impl Case {
     }
 }
 
+/// Pinned memory that a plan may ask for.
+const PINNED_LIMIT: u64 = 64 << 30;
+
 /// A case on a device.
 struct Loaded<'a> {
+    device: Device,
+    plan: ResidencyPlan,
     stream: Stream,
     circuit: DeviceCircuit,
     key: DeviceKey<Bls12>,
     assignment: &'a Assignment<Fr>,
 }
 
+/// What a plan says, or why there is none.
+fn plan(device: &Device, case: &Case, multiples: bool) -> Result<std::result::Result<ResidencyPlan, ResidencyError>> {
+    let budget = Budget { pinned_bytes: PINNED_LIMIT, multiples, ..Budget::free(&device.memory()?) };
+    Ok(ResidencyPlan::new(device, &budget, &CircuitShape::of(&case.r1cs), &assignment_shape(&case.assignment)))
+}
+
 impl<'a> Loaded<'a> {
-    fn new(device: &Device, case: &'a Case) -> Result<Self> {
+    /// On a device with so many bytes, or all there are.
+    fn new(backend: &dyn Backend, cap: u64, multiples: bool, case: &'a Case) -> Result<Self> {
+        let mut options = DeviceOptions { device_memory_limit: cap, ..DeviceOptions::default() };
+        let first = open(backend, &options)?;
+        let plan = plan(&first, case, multiples)??;
+        options.pinned_bytes = plan.pinned_bytes().max(first.memory()?.pinned.capacity);
+        drop(first);
+        let device = open(backend, &options)?;
         Ok(Self {
             stream: device.stream()?,
-            circuit: DeviceCircuit::load(device, &case.r1cs)?,
-            key: DeviceKey::load(device, &case.key)?,
+            circuit: DeviceCircuit::load(&device, &case.r1cs)?,
+            key: DeviceKey::load_with(&device, &case.key, &plan, &mut |_, _| {})?,
             assignment: &case.assignment,
+            device,
+            plan,
         })
     }
 
@@ -107,8 +137,8 @@ impl<'a> Loaded<'a> {
         Ok(self.prove(Randomness::insecure(Fr::from(11), Fr::from(13)))?.proof.to_bytes())
     }
 
-    /// So many proofs, each started when the work of the one before on the device is done, and finished beside it. The time from the first start to the last proof,
-    /// all verified.
+    /// So many proofs, each started when the device is done with the one before, which is finished and verified meanwhile: the time from
+    /// the first start to the last proof.
     fn back_to_back(&self, proofs: usize) -> Result<Duration> {
         let started = Instant::now();
         thread::scope(|scope| {
@@ -150,11 +180,12 @@ fn open(backend: &dyn Backend, options: &DeviceOptions) -> Result<Device> {
 }
 
 fn measure(arguments: &Arguments, backend: &PluginBackend, case: &Case) -> Result<()> {
-    let device = open(backend, &DeviceOptions::default())?;
-    let loaded = Loaded::new(&device, case)?;
+    let loaded = Loaded::new(backend, 0, arguments.multiples, case)?;
+    for line in loaded.plan.to_string().lines() {
+        eprintln!("{}: {line}", case.name);
+    }
     let bytes = loaded.prove_fixed()?;
-    let cpu = open(&CpuBackend, &DeviceOptions::default())?;
-    if Loaded::new(&cpu, case)?.prove_fixed()? != bytes {
+    if Loaded::new(&CpuBackend, 0, false, case)?.prove_fixed()? != bytes {
         return Err(format!("{}: the proof is not the CPU's", case.name).into());
     }
     eprintln!("{}: {} constraints, the same proof as the CPU's", case.name, case.r1cs.n_constraints());
@@ -164,20 +195,21 @@ fn measure(arguments: &Arguments, backend: &PluginBackend, case: &Case) -> Resul
         runs.push(loaded.prove(Randomness::from_os()?)?.times);
     }
     runs.drain(..2);
-    let info = device.info();
-    let report = |what: String, milliseconds: f64| {
+    let info = loaded.device.info().clone();
+    let measurement = |what: String, ours: f64, unit: &str, peer: Option<(String, f64)>| {
         Measurement {
             what,
             curve: "bls12-381".to_owned(),
             size: case.name.clone(),
-            ours: milliseconds,
-            unit: "ms".to_owned(),
-            peer: None,
+            ours,
+            unit: unit.to_owned(),
+            peer,
             device: format!("{} ({})", info.name, info.features),
             driver: info.driver.clone(),
         }
         .report(arguments.record.as_deref())
     };
+    let report = |what: String, milliseconds: f64| measurement(what, milliseconds, "ms", None);
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let stages: Vec<Stage> = runs[0].iter().map(|(stage, _)| *stage).collect();
     for (i, stage) in stages.iter().enumerate() {
@@ -189,6 +221,41 @@ fn measure(arguments: &Arguments, backend: &PluginBackend, case: &Case) -> Resul
     report("proof from the packed assignment, not verified, median".to_owned(), median(runs.iter().map(device_part)))?;
     loaded.back_to_back(2)?;
     report("ten proofs back to back, verified".to_owned(), milliseconds(loaded.back_to_back(10)?))?;
+    let peak = |loaded: &Loaded<'_>| -> Result<(f64, Option<(String, f64)>)> {
+        let predicted = ("predicted".to_owned(), loaded.plan.predicted_peak() as f64);
+        Ok((loaded.device.memory()?.device.peak as f64, Some(predicted)))
+    };
+    let uploaded = loaded.device.memory()?.uploaded;
+    loaded.prove_fixed()?;
+    let uploaded = loaded.device.memory()?.uploaded - uploaded;
+    let witness = ("packed assignment".to_owned(), case.assignment.bytes() as f64);
+    measurement("bytes to the device for a proof".to_owned(), uploaded as f64, "bytes", Some(witness))?;
+    let (bytes_used, predicted) = peak(&loaded)?;
+    measurement("peak of device memory".to_owned(), bytes_used, "bytes", predicted)?;
+    drop(loaded);
+
+    for cap in &arguments.caps {
+        let loaded = Loaded::new(backend, cap << 20, arguments.multiples, case)?;
+        for _ in 0..2 {
+            if loaded.prove_fixed()? != bytes {
+                return Err(format!("{} within {cap} MiB: the proof is another one", case.name).into());
+            }
+        }
+        let (bytes_used, predicted) = peak(&loaded)?;
+        if bytes_used > (cap << 20) as f64 {
+            return Err(format!("{} within {cap} MiB took {bytes_used} bytes", case.name).into());
+        }
+        measurement(format!("peak of device memory, cap {cap} MiB, same proof"), bytes_used, "bytes", predicted)?;
+        let time = device_part(&loaded.prove(Randomness::from_os()?)?.times);
+        report(format!("proof from the packed assignment, not verified, cap {cap} MiB"), time)?;
+    }
+    for cap in &arguments.refused_caps {
+        let device = open(backend, &DeviceOptions { device_memory_limit: cap << 20, ..DeviceOptions::default() })?;
+        match plan(&device, case, arguments.multiples)? {
+            Err(refusal) => eprintln!("{} within {cap} MiB: {refusal}", case.name),
+            Ok(plan) => return Err(format!("{} within {cap} MiB is possible: {plan}", case.name).into()),
+        }
+    }
     Ok(())
 }
 

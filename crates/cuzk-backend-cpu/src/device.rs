@@ -3,13 +3,18 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use cuzk_backend::{
-    AssignmentId, AssignmentView, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo, DeviceOps,
-    DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView, MemoryUsage, MsmOperands,
-    NttPlan, PendingId, Pool, QuotientPlan, Residency, Result, StreamId,
+    AssignmentId, AssignmentShape, AssignmentView, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo,
+    DeviceOps, DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixShape, MatrixView,
+    MemoryUsage, MsmOperands, NttPlan, ObjectTypes, Objects, Operation, PendingId, Pool, QuotientPlan, Residency,
+    Result, StreamId, Workspace,
 };
 use cuzk_curve::{GroupId, pairing::Engine, with_curve};
 use rayon::ThreadPool;
@@ -19,16 +24,30 @@ use crate::{
     memory::Arena,
     ntt,
     objects::{
-        Bitmap, Loaded, Memory, Pinned, Points, assignment_bytes, byte_range, load_assignment, load_matrix,
-        matrix_bytes, values_mut,
+        Bitmap, Loaded, Memory, Pinned, Points, broken, byte_range, load_assignment, load_matrix, matrix_bytes,
+        values_mut,
     },
     operations::{Scalars, evaluate, fixed_base_multiply, multiply},
-    table::{Handles, Table, broken},
 };
 
 /// A mark in a stream whose work has all been executed when the mark is made.
 #[derive(Debug)]
 struct Done;
+
+/// What the tables hold.
+struct Kinds;
+
+impl ObjectTypes for Kinds {
+    type Buffer = Memory;
+    type Host = Arc<Pinned>;
+    type Stream = Done;
+    type Event = Instant;
+    type Matrix = Loaded;
+    type Density = Bitmap;
+    type Assignment = Loaded;
+    type Bases = Points;
+    type Pending = Mutex<Option<Vec<u8>>>;
+}
 
 /// The host as a device: every operation is executed, on the device's threads, before the call returns. Calls from several
 /// threads share these threads.
@@ -38,15 +57,8 @@ pub(crate) struct CpuDevice {
     threads: ThreadPool,
     device: Arena,
     pinned: Arena,
-    buffers: Table<Memory>,
-    hosts: Table<Arc<Pinned>>,
-    streams: Table<Done>,
-    events: Table<Done>,
-    matrices: Table<Loaded>,
-    densities: Table<Bitmap>,
-    assignments: Table<Loaded>,
-    bases: Table<Points>,
-    pendings: Table<Mutex<Option<Vec<u8>>>>,
+    uploaded: AtomicU64,
+    objects: Objects<Kinds>,
 }
 
 impl CpuDevice {
@@ -63,22 +75,14 @@ impl CpuDevice {
                 operation: "open".to_owned(),
                 message: format!("{} threads: {error}", options.threads),
             })?;
-        let handles = Arc::new(Handles::default());
         Ok(Self {
             info,
             path: CodePath::detect(),
             threads,
             device: Arena::new(Pool::Device, options.device_memory_limit),
             pinned: Arena::new(Pool::Pinned, options.pinned_bytes),
-            buffers: Table::new("buffer", &handles),
-            hosts: Table::new("pinned buffer", &handles),
-            streams: Table::new("stream", &handles),
-            events: Table::new("event", &handles),
-            matrices: Table::new("matrix", &handles),
-            densities: Table::new("density", &handles),
-            assignments: Table::new("assignment", &handles),
-            bases: Table::new("list of bases", &handles),
-            pendings: Table::new("pending result", &handles),
+            uploaded: AtomicU64::new(0),
+            objects: Objects::default(),
         })
     }
 
@@ -92,8 +96,12 @@ impl CpuDevice {
         stream: StreamId,
         work: impl FnOnce() -> Result<R> + Send,
     ) -> Result<R> {
-        self.streams.get(operation, stream.0)?;
+        self.objects.streams.get(operation, stream.0)?;
         self.on_threads(operation, work)
+    }
+
+    fn count_upload(&self, bytes: u64) {
+        self.uploaded.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Executes work on the device's threads.
@@ -128,6 +136,27 @@ macro_rules! with_group {
     };
 }
 
+/// Bytes beside the vectors of a quotient.
+fn quotient_scratch(plan: &QuotientPlan) -> u64 {
+    (plan.curve.scalar_bytes() as u64) << plan.log_n
+}
+
+/// Bytes of a list of points.
+///
+/// # Errors
+/// Multiples of them, which would serve nothing here; more points than can be counted in bytes.
+fn bases_bytes(spec: &BasesSpec) -> Result<u64> {
+    const OP: &str = "bases_create";
+    if spec.multiples > 1 {
+        let reason = format!("{} multiples of each point; the host keeps the points alone", spec.multiples);
+        return Err(BackendError::Unsupported { operation: OP.to_owned(), reason });
+    }
+    let size = spec.curve.affine_bytes(spec.group) as u64;
+    spec.count
+        .checked_mul(size)
+        .ok_or_else(|| broken(OP, "the number of points", format!("at most {}", u64::MAX / size), spec.count))
+}
+
 /// Refuses the same buffer twice: it cannot be locked twice.
 fn different(operation: &str, a: BufferId, b: BufferId) -> Result<()> {
     if a == b { Err(broken(operation, "the second buffer", "another one than the first", "the same")) } else { Ok(()) }
@@ -143,28 +172,36 @@ impl DeviceOps for CpuDevice {
             device: self.device.usage(),
             pinned: self.pinned.usage(),
             driver_free: host::available_bytes(),
+            uploaded: self.uploaded.load(Ordering::Relaxed),
         })
     }
 
     fn release(&self, handle: Handle) {
-        match handle {
-            Handle::Buffer(id) => self.buffers.remove(id.0),
-            Handle::Host(id) => self.hosts.remove(id.0),
-            Handle::Stream(id) => self.streams.remove(id.0),
-            Handle::Event(id) => self.events.remove(id.0),
-            Handle::Matrix(id) => self.matrices.remove(id.0),
-            Handle::Density(id) => self.densities.remove(id.0),
-            Handle::Assignment(id) => self.assignments.remove(id.0),
-            Handle::Bases(id) => self.bases.remove(id.0),
-            Handle::Pending(id) => self.pendings.remove(id.0),
-        }
+        self.objects.release(handle);
+    }
+
+    fn workspace(&self, operation: &Operation, _room: u64) -> Result<Workspace> {
+        Ok(match operation {
+            Operation::Quotient(plan) => Workspace::fixed(quotient_scratch(plan), 0),
+            Operation::Matrix(shape) => Workspace::fixed(matrix_bytes(shape), 0),
+            Operation::Density { len } => Workspace::fixed(8 * len.div_ceil(64), 0),
+            Operation::Assignment(shape) => Workspace::fixed(shape.bytes(), 0),
+            Operation::Bases(spec) => match spec.residency {
+                Residency::Device => Workspace::fixed(bases_bytes(spec)?, 0),
+                Residency::Pinned => Workspace::fixed(0, bases_bytes(spec)?),
+            },
+            // What these need lies outside of the pools; see `CpuBackend`.
+            Operation::Ntt(_) | Operation::Evaluate(_) | Operation::Msm { .. } | Operation::FixedBase { .. } => {
+                Workspace::default()
+            }
+        })
     }
 
     fn buffer_create(&self, bytes: u64) -> Result<BufferId> {
         if bytes == 0 {
             return Err(broken("alloc", "the number of bytes", "at least 1", 0));
         }
-        Ok(BufferId(self.buffers.add(Memory::new(self.device.alloc(bytes)?))))
+        Ok(BufferId(self.objects.buffers.add(Memory::new(self.device.alloc(bytes)?))))
     }
 
     fn host_create(&self, bytes: u64) -> Result<Box<dyn HostMemory>> {
@@ -172,29 +209,35 @@ impl DeviceOps for CpuDevice {
             return Err(broken("alloc_pinned", "the number of bytes", "at least 1", 0));
         }
         let region = self.pinned.alloc(bytes)?;
-        Ok(Box::new(self.hosts.add_with(|handle| Pinned::new(HostId(handle), region))))
+        Ok(Box::new(self.objects.hosts.add_with(|handle| Pinned::new(HostId(handle), region))))
     }
 
     fn stream_create(&self) -> Result<StreamId> {
-        Ok(StreamId(self.streams.add(Done)))
+        Ok(StreamId(self.objects.streams.add(Done)))
     }
 
     fn event_record(&self, stream: StreamId) -> Result<EventId> {
-        self.streams.get("event_record", stream.0)?;
-        Ok(EventId(self.events.add(Done)))
+        self.objects.streams.get("event_record", stream.0)?;
+        Ok(EventId(self.objects.events.add(Instant::now())))
     }
 
     fn stream_wait(&self, stream: StreamId, event: EventId) -> Result<()> {
-        self.streams.get("stream_wait", stream.0)?;
-        self.events.get("stream_wait", event.0).map(drop)
+        self.objects.streams.get("stream_wait", stream.0)?;
+        self.objects.events.get("stream_wait", event.0).map(drop)
     }
 
     fn event_query(&self, event: EventId) -> Result<bool> {
-        self.events.get("event_query", event.0).map(|_| true)
+        self.objects.events.get("event_query", event.0).map(|_| true)
     }
 
     fn event_wait(&self, event: EventId) -> Result<()> {
-        self.events.get("event_wait", event.0).map(drop)
+        self.objects.events.get("event_wait", event.0).map(drop)
+    }
+
+    fn event_elapsed(&self, from: EventId, to: EventId) -> Result<u64> {
+        let at = |event: EventId| self.objects.events.get("event_elapsed", event.0);
+        let elapsed = at(to)?.saturating_duration_since(*at(from)?);
+        Ok(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn upload(
@@ -207,7 +250,7 @@ impl DeviceOps for CpuDevice {
         bytes: u64,
     ) -> Result<()> {
         const OP: &str = "upload";
-        self.hosts.get(OP, source.0)?.with(OP, |source| {
+        self.objects.hosts.get(OP, source.0)?.with(OP, |source| {
             let range = byte_range(OP, source.len(), source_offset, bytes)?;
             self.upload_bytes(stream, &source[range], target, target_offset)
         })
@@ -223,7 +266,7 @@ impl DeviceOps for CpuDevice {
         bytes: u64,
     ) -> Result<()> {
         const OP: &str = "download";
-        self.hosts.get(OP, target.0)?.with(OP, |target| {
+        self.objects.hosts.get(OP, target.0)?.with(OP, |target| {
             let range = byte_range(OP, target.len(), target_offset, bytes)?;
             self.download_bytes(stream, source, source_offset, &mut target[range])
         })
@@ -231,18 +274,19 @@ impl DeviceOps for CpuDevice {
 
     fn upload_bytes(&self, stream: StreamId, source: &[u8], target: BufferId, offset: u64) -> Result<()> {
         const OP: &str = "upload_bytes";
-        self.streams.get(OP, stream.0)?;
-        let target = self.buffers.get(OP, target.0)?;
+        self.objects.streams.get(OP, stream.0)?;
+        let target = self.objects.buffers.get(OP, target.0)?;
         let mut target = target.write();
         let range = byte_range(OP, target.len(), offset, source.len() as u64)?;
         target[range].copy_from_slice(source);
+        self.count_upload(source.len() as u64);
         Ok(())
     }
 
     fn download_bytes(&self, stream: StreamId, source: BufferId, offset: u64, target: &mut [u8]) -> Result<()> {
         const OP: &str = "download_bytes";
-        self.streams.get(OP, stream.0)?;
-        let source = self.buffers.get(OP, source.0)?;
+        self.objects.streams.get(OP, stream.0)?;
+        let source = self.objects.buffers.get(OP, source.0)?;
         let source = source.read();
         let range = byte_range(OP, source.len(), offset, target.len() as u64)?;
         target.copy_from_slice(&source[range]);
@@ -251,8 +295,8 @@ impl DeviceOps for CpuDevice {
 
     fn fill_zero(&self, stream: StreamId, buffer: BufferId, offset: u64, bytes: u64) -> Result<()> {
         const OP: &str = "fill_zero";
-        self.streams.get(OP, stream.0)?;
-        let buffer = self.buffers.get(OP, buffer.0)?;
+        self.objects.streams.get(OP, stream.0)?;
+        let buffer = self.objects.buffers.get(OP, buffer.0)?;
         let mut buffer = buffer.write();
         let range = byte_range(OP, buffer.len(), offset, bytes)?;
         buffer[range].fill(0);
@@ -261,7 +305,7 @@ impl DeviceOps for CpuDevice {
 
     fn ntt(&self, stream: StreamId, plan: &NttPlan, buffer: BufferId) -> Result<()> {
         const OP: &str = "ntt";
-        let buffer = self.buffers.get(OP, buffer.0)?;
+        let buffer = self.objects.buffers.get(OP, buffer.0)?;
         self.execute(OP, stream, || {
             let mut bytes = buffer.write();
             with_curve!(plan.curve, C => {
@@ -275,9 +319,9 @@ impl DeviceOps for CpuDevice {
     fn quotient(&self, stream: StreamId, plan: &QuotientPlan, a: BufferId, b: BufferId) -> Result<()> {
         const OP: &str = "quotient";
         different(OP, a, b)?;
-        let buffers = (self.buffers.get(OP, a.0)?, self.buffers.get(OP, b.0)?);
+        let buffers = (self.objects.buffers.get(OP, a.0)?, self.objects.buffers.get(OP, b.0)?);
         let n = 1u64 << plan.log_n;
-        let mut scratch = self.device.alloc(n * plan.curve.scalar_bytes() as u64)?;
+        let mut scratch = self.device.alloc(quotient_scratch(plan))?;
         self.execute(OP, stream, || {
             // Everybody locks in the order of the handles.
             let (mut a_bytes, mut b_bytes);
@@ -300,31 +344,37 @@ impl DeviceOps for CpuDevice {
     }
 
     fn matrix_create(&self, matrix: &MatrixView<'_>) -> Result<MatrixId> {
-        let account = self.device.reserve(matrix_bytes(matrix))?;
+        let bytes = matrix_bytes(&MatrixShape::of(matrix));
+        let account = self.device.reserve(bytes)?;
         let loaded = self.on_threads("load_matrix", || {
             Ok(with_curve!(matrix.curve, C => {
                 Loaded::new(matrix.curve, load_matrix::<<C as Engine>::Fr>(matrix)?, account)
             }))
         })?;
-        Ok(MatrixId(self.matrices.add(loaded)))
+        self.count_upload(bytes);
+        Ok(MatrixId(self.objects.matrices.add(loaded)))
     }
 
     fn density_create(&self, bits: &[u64], len: u64) -> Result<DensityId> {
         if bits.len() as u64 != len.div_ceil(64) {
             return Err(broken("load_density", "the number of words of the bitmap", len.div_ceil(64), bits.len()));
         }
-        let account = self.device.reserve(size_of_val(bits) as u64)?;
-        Ok(DensityId(self.densities.add(Bitmap { words: bits.to_vec(), len, _account: account })))
+        let bytes = size_of_val(bits) as u64;
+        let account = self.device.reserve(bytes)?;
+        self.count_upload(bytes);
+        Ok(DensityId(self.objects.densities.add(Bitmap { words: bits.to_vec(), len, _account: account })))
     }
 
     fn assignment_create(&self, stream: StreamId, assignment: &AssignmentView<'_>) -> Result<AssignmentId> {
-        let account = self.device.reserve(assignment_bytes(assignment))?;
+        let bytes = AssignmentShape::of(assignment).bytes();
+        let account = self.device.reserve(bytes)?;
         let loaded = self.execute("upload_assignment", stream, || {
             Ok(with_curve!(assignment.curve, C => {
                 Loaded::new(assignment.curve, load_assignment::<<C as Engine>::Fr>(assignment)?, account)
             }))
         })?;
-        Ok(AssignmentId(self.assignments.add(loaded)))
+        self.count_upload(bytes);
+        Ok(AssignmentId(self.objects.assignments.add(loaded)))
     }
 
     fn evaluate(
@@ -336,9 +386,9 @@ impl DeviceOps for CpuDevice {
         out_len: u64,
     ) -> Result<()> {
         const OP: &str = "evaluate";
-        let matrix = self.matrices.get(OP, matrix.0)?;
-        let assignment = self.assignments.get(OP, assignment.0)?;
-        let out = self.buffers.get(OP, out.0)?;
+        let matrix = self.objects.matrices.get(OP, matrix.0)?;
+        let assignment = self.objects.assignments.get(OP, assignment.0)?;
+        let out = self.objects.buffers.get(OP, out.0)?;
         self.execute(
             OP,
             stream,
@@ -347,21 +397,18 @@ impl DeviceOps for CpuDevice {
     }
 
     fn bases_create(&self, spec: &BasesSpec) -> Result<BasesId> {
-        let size = spec.curve.affine_bytes(spec.group) as u64;
-        let bytes = spec.count.checked_mul(size).ok_or_else(|| {
-            broken("bases_create", "the number of points", format!("at most {}", u64::MAX / size), spec.count)
-        })?;
+        let bytes = bases_bytes(spec)?;
         let arena = match spec.residency {
             Residency::Device => &self.device,
             Residency::Pinned => &self.pinned,
         };
         let memory = if bytes == 0 { None } else { Some(Memory::new(arena.alloc(bytes)?)) };
-        Ok(BasesId(self.bases.add(Points { spec: *spec, memory })))
+        Ok(BasesId(self.objects.bases.add(Points { spec: *spec, memory })))
     }
 
     fn bases_write(&self, bases: BasesId, first: u64, points: &[u8]) -> Result<()> {
         const OP: &str = "bases_write";
-        let bases = self.bases.get(OP, bases.0)?;
+        let bases = self.objects.bases.get(OP, bases.0)?;
         let size = bases.spec.curve.affine_bytes(bases.spec.group) as u64;
         let Some(memory) = &bases.memory else {
             return Err(broken(OP, "the number of points", 0, points.len() as u64 / size));
@@ -370,16 +417,19 @@ impl DeviceOps for CpuDevice {
         let offset = first.saturating_mul(size);
         let range = byte_range(OP, memory.len(), offset, points.len() as u64)?;
         memory[range].copy_from_slice(points);
+        if bases.spec.residency == Residency::Device {
+            self.count_upload(points.len() as u64);
+        }
         Ok(())
     }
 
     fn bases_finish(&self, bases: BasesId) -> Result<()> {
-        self.bases.get("bases_finish", bases.0).map(drop)
+        self.objects.bases.get("bases_finish", bases.0).map(drop)
     }
 
     fn msm(&self, stream: StreamId, bases: BasesId, scalars: &MsmOperands) -> Result<PendingId> {
         const OP: &str = "msm";
-        let bases = self.bases.get(OP, bases.0)?;
+        let bases = self.objects.bases.get(OP, bases.0)?;
         let BasesSpec { curve, group, count, .. } = bases.spec;
         let run = |scalars: &Scalars<'_>| {
             self.execute(OP, stream, || {
@@ -390,26 +440,26 @@ impl DeviceOps for CpuDevice {
         };
         let point = match *scalars {
             MsmOperands::Dense { buffer, first, len } => {
-                let buffer = self.buffers.get(OP, buffer.0)?;
+                let buffer = self.objects.buffers.get(OP, buffer.0)?;
                 let bytes = buffer.read();
                 run(&Scalars::Dense(&bytes, first, len))?
             }
             MsmOperands::Assignment { assignment, first, len, density } => {
-                let assignment = self.assignments.get(OP, assignment.0)?;
-                let density = density.map(|id| self.densities.get(OP, id.0)).transpose()?;
+                let assignment = self.objects.assignments.get(OP, assignment.0)?;
+                let density = density.map(|id| self.objects.densities.get(OP, id.0)).transpose()?;
                 run(&Scalars::Packed(&assignment, first..first.saturating_add(len), density.as_deref()))?
             }
         };
-        Ok(PendingId(self.pendings.add(Mutex::new(Some(point)))))
+        Ok(PendingId(self.objects.pendings.add(Mutex::new(Some(point)))))
     }
 
     fn pending_query(&self, pending: PendingId) -> Result<bool> {
-        self.pendings.get("pending_query", pending.0).map(|_| true)
+        self.objects.pendings.get("pending_query", pending.0).map(|_| true)
     }
 
     fn pending_wait(&self, pending: PendingId, out: &mut [u8]) -> Result<()> {
         const OP: &str = "pending_wait";
-        let result = self.pendings.get(OP, pending.0)?;
+        let result = self.objects.pendings.get(OP, pending.0)?;
         let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(point) = result.take_if(|point| point.len() == out.len()) else {
             let left =
@@ -423,7 +473,7 @@ impl DeviceOps for CpuDevice {
     fn fixed_base_mul(&self, stream: StreamId, plan: &FixedBasePlan, scalars: BufferId, out: BufferId) -> Result<()> {
         const OP: &str = "fixed_base_mul";
         different(OP, scalars, out)?;
-        let buffers = (self.buffers.get(OP, scalars.0)?, self.buffers.get(OP, out.0)?);
+        let buffers = (self.objects.buffers.get(OP, scalars.0)?, self.objects.buffers.get(OP, out.0)?);
         self.execute(OP, stream, || {
             let (scalar_bytes, mut out_bytes);
             if scalars < out {

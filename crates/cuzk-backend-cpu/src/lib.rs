@@ -58,7 +58,6 @@ pub mod msm;
 pub mod ntt;
 mod objects;
 mod operations;
-mod table;
 
 pub use backend::CpuBackend;
 pub use code_path::CodePath;

@@ -170,9 +170,15 @@ mod tests {
         assert_eq!(first.len() as u64, 3 * PAGE + 1);
         first[0] = 7;
         let at = first.as_ptr();
-        assert_eq!(arena.usage(), PoolUsage { in_use: 3 * PAGE + 1, reserved: 3 * PAGE + 1, capacity: 100 * PAGE });
+        assert_eq!(
+            arena.usage(),
+            PoolUsage { in_use: 3 * PAGE + 1, reserved: 3 * PAGE + 1, capacity: 100 * PAGE, peak: 3 * PAGE + 1 }
+        );
         drop(first);
-        assert_eq!(arena.usage(), PoolUsage { in_use: 0, reserved: 4 * PAGE, capacity: 100 * PAGE });
+        assert_eq!(
+            arena.usage(),
+            PoolUsage { in_use: 0, reserved: 4 * PAGE, capacity: 100 * PAGE, peak: 3 * PAGE + 1 }
+        );
         let again = arena.alloc(4 * PAGE).unwrap();
         assert_eq!((again.as_ptr(), again[0]), (at, 7));
         // Much larger than what is asked for: not reused.

@@ -7,13 +7,28 @@ use std::{
 };
 
 use cuzk_backend::{
-    AssignmentView, BackendError, BasesSpec, CoefficientIndices, HostId, HostMemory, MatrixView, Reservation, Result,
-    RowOffsets,
+    AssignmentView, BackendError, BasesSpec, CoefficientIndices, HostId, HostMemory, MatrixShape, MatrixView,
+    Reservation, Result, RowOffsets,
 };
 use cuzk_curve::{CurveId, MontgomeryRepr, ScalarRepr, repr};
 use cuzk_r1cs::{Assignment, CoeffIndices, CsrMatrix, MatrixBuilder};
 
-use crate::{memory::Region, table::broken};
+use crate::memory::Region;
+
+/// A precondition that does not hold.
+pub(crate) fn broken(
+    operation: &str,
+    what: impl Into<String>,
+    expected: impl ToString,
+    actual: impl ToString,
+) -> BackendError {
+    BackendError::Precondition {
+        operation: operation.to_owned(),
+        what: what.into(),
+        expected: expected.to_string(),
+        actual: actual.to_string(),
+    }
+}
 
 /// The first `count` values behind number `first`.
 ///
@@ -197,19 +212,10 @@ pub(crate) struct Points {
     pub(crate) memory: Option<Memory>,
 }
 
-/// Bytes that a matrix takes at most: what its parts take in the widths of the view, and 36 for each dictionary entry.
-pub(crate) fn matrix_bytes(view: &MatrixView<'_>) -> u64 {
-    let offsets = match view.row_offsets {
-        RowOffsets::U32(offsets) => size_of_val(offsets),
-        RowOffsets::U64(offsets) => size_of_val(offsets),
-    };
-    let coefficients = match view.coefficients {
-        CoefficientIndices::U8(indices) => size_of_val(indices),
-        CoefficientIndices::U16(indices) => size_of_val(indices),
-        CoefficientIndices::U32(indices) => size_of_val(indices),
-    };
-    let entries = view.dictionary.len() / view.curve.scalar_bytes();
-    (offsets + coefficients + size_of_val(view.columns) + view.dictionary.len() + 4 * entries) as u64
+/// Bytes that a matrix takes at most: what its parts take in the widths of the view, and 4 more for each dictionary
+/// entry.
+pub(crate) fn matrix_bytes(shape: &MatrixShape) -> u64 {
+    shape.bytes().saturating_add(shape.n_coefficients.saturating_mul(4))
 }
 
 /// Copies a matrix.
@@ -280,11 +286,6 @@ fn rebuild<F: ScalarRepr>(view: &MatrixView<'_>, n_columns: usize, dictionary: &
 /// What `cuzk-r1cs` does not take.
 fn refused(operation: &str, error: &dyn fmt::Display) -> BackendError {
     BackendError::Unsupported { operation: operation.to_owned(), reason: error.to_string() }
-}
-
-/// Bytes that an assignment takes.
-pub(crate) fn assignment_bytes(view: &AssignmentView<'_>) -> u64 {
-    (size_of_val(view.ones) + size_of_val(view.wide) + size_of_val(view.rank) + view.wide_scalars.len()) as u64
 }
 
 /// Copies an assignment.

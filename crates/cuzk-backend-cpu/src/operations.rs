@@ -8,8 +8,7 @@ use group::Curve as _;
 use crate::{
     CodePath, fixed_base,
     msm::{self, Bits, MsmError, MsmPoint, PackedAssignment},
-    objects::{Bitmap, Loaded, values, values_mut},
-    table::broken,
+    objects::{Bitmap, Loaded, broken, values, values_mut},
 };
 
 /// What the contract excludes, in the words of this crate.

@@ -7,7 +7,10 @@
 use std::{
     ffi::{CStr, CString, c_int, c_void},
     ptr,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use cudarc::driver::sys::{self, CUresult};
@@ -29,7 +32,8 @@ pub(crate) fn describe(code: CUresult) -> String {
     }
 }
 
-/// Whether the driver will report this error on every later call.
+/// Whether an error means that the context is gone, so that the driver will answer every later call with it or with
+/// another of these.
 fn is_sticky(code: CUresult) -> bool {
     matches!(
         code,
@@ -43,6 +47,11 @@ fn is_sticky(code: CUresult) -> bool {
             | CUresult::CUDA_ERROR_INVALID_PC
             | CUresult::CUDA_ERROR_ASSERT
             | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_CONTAINED
+            | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+            | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
+            | CUresult::CUDA_ERROR_INVALID_CONTEXT
             | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
             | CUresult::CUDA_ERROR_DEINITIALIZED
             | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -62,6 +71,8 @@ pub(crate) struct Context {
     /// Bytes of shared memory that a block may have.
     max_shared: u32,
     lost: OnceLock<String>,
+    /// Bytes copied from the host.
+    uploaded: AtomicU64,
 }
 
 // SAFETY: a context handle may be made current in any thread, and the driver locks what it shares.
@@ -85,7 +96,7 @@ impl Context {
         }
         let which = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let max_shared = attribute(device, which).unwrap_or(DEFAULT_SHARED);
-        Ok(Arc::new(Self { raw, device, name, max_shared, lost: OnceLock::new() }))
+        Ok(Arc::new(Self { raw, device, name, max_shared, lost: OnceLock::new(), uploaded: AtomicU64::new(0) }))
     }
 
     /// So many bytes of shared memory, or what a block may have if that is less.
@@ -97,11 +108,15 @@ impl Context {
         BackendError::DeviceLost { device: self.name.clone(), cause: cause.to_owned() }
     }
 
+    /// # Errors
+    /// The device is lost, with the cause that was seen first.
+    pub(crate) fn check_live(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |cause| Err(self.lost(cause)))
+    }
+
     /// Makes the context current in this thread, unless the device is lost.
     pub(crate) fn enter(&self) -> Result<()> {
-        if let Some(cause) = self.lost.get() {
-            return Err(self.lost(cause));
-        }
+        self.check_live()?;
         // SAFETY: the context is retained until drop.
         self.check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
     }
@@ -120,6 +135,11 @@ impl Context {
             return Err(self.lost(self.lost.get().map_or(cause.as_str(), String::as_str)));
         }
         Err(BackendError::Driver { operation: operation.to_owned(), message })
+    }
+
+    /// Bytes copied from the host to the device so far.
+    pub(crate) fn uploaded(&self) -> u64 {
+        self.uploaded.load(Ordering::Relaxed)
     }
 
     /// Free and total bytes as the driver sees them.
@@ -174,8 +194,15 @@ impl Stream {
 
     /// Whether nothing is enqueued any more. A lost device counts as idle: nothing will run on it.
     pub(crate) fn is_idle(&self) -> bool {
+        if self.context.enter().is_err() {
+            return true;
+        }
         // SAFETY: a live stream.
-        self.context.enter().is_err() || unsafe { sys::cuStreamQuery(self.raw) } != CUresult::CUDA_ERROR_NOT_READY
+        match unsafe { sys::cuStreamQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => false,
+            // A fault is remembered, and told by the next call that can fail.
+            code => self.context.check("cuStreamQuery", code).map_or(true, |()| true),
+        }
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
@@ -184,8 +211,18 @@ impl Stream {
         self.context.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
     }
 
+    /// Marks the work enqueued so far.
     pub(crate) fn record(&self) -> Result<Event> {
-        let event = Event::new(&self.context)?;
+        self.mark(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    /// As `record`; the device notes the time, too.
+    pub(crate) fn record_timed(&self) -> Result<Event> {
+        self.mark(sys::CUevent_flags::CU_EVENT_DEFAULT)
+    }
+
+    fn mark(&self, flags: sys::CUevent_flags) -> Result<Event> {
+        let event = Event::new(&self.context, flags)?;
         // SAFETY: both are live and of one context.
         self.context.check("cuEventRecord", unsafe { sys::cuEventRecord(event.raw, self.raw) })?;
         Ok(event)
@@ -206,7 +243,9 @@ impl Stream {
         self.context.enter()?;
         // SAFETY: the caller's promise, and a slice.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(target, source.as_ptr().cast(), source.len(), self.raw) };
-        self.context.check("cuMemcpyHtoDAsync", code)
+        self.context.check("cuMemcpyHtoDAsync", code)?;
+        self.context.uploaded.fetch_add(source.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Copies bytes from the device.
@@ -286,12 +325,11 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    fn new(context: &Arc<Context>) -> Result<Self> {
+    fn new(context: &Arc<Context>, flags: sys::CUevent_flags) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
-        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: one handle is written.
-        context.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+        context.check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags as u32) })?;
         Ok(Self { context: context.clone(), raw })
     }
 
@@ -308,6 +346,19 @@ impl Event {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             code => self.context.check("cuEventQuery", code).map(|()| true),
         }
+    }
+}
+
+impl Event {
+    /// Nanoseconds from another timed event to this one, both done; 0 if this one came first.
+    pub(crate) fn nanoseconds_since(&self, earlier: &Self) -> Result<u64> {
+        self.context.enter()?;
+        let mut milliseconds = 0.0;
+        // SAFETY: two live events of one context; one number is written.
+        let code = unsafe { sys::cuEventElapsedTime(&mut milliseconds, earlier.raw, self.raw) };
+        self.context.check("cuEventElapsedTime", code)?;
+        // Below zero becomes 0.
+        Ok((f64::from(milliseconds) * 1e6).round() as u64)
     }
 }
 
@@ -416,3 +467,34 @@ arguments!(A B C D E F G H I);
 arguments!(A B C D E F G H I J);
 arguments!(A B C D E F G H I J K);
 arguments!(A B C D E F G H I J K L);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_lose_the_device_and_refusals_do_not() {
+        for code in [
+            CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
+            CUresult::CUDA_ERROR_ASSERT,
+            CUresult::CUDA_ERROR_LAUNCH_FAILED,
+            CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
+            CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
+            CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE,
+            CUresult::CUDA_ERROR_UNKNOWN,
+        ] {
+            assert!(is_sticky(code), "{code:?}");
+        }
+        for code in [
+            CUresult::CUDA_SUCCESS,
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            CUresult::CUDA_ERROR_NOT_READY,
+            CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+            CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
+            CUresult::CUDA_ERROR_NOT_SUPPORTED,
+        ] {
+            assert!(!is_sticky(code), "{code:?}");
+        }
+    }
+}

@@ -48,13 +48,12 @@ kernels! {
     /// Transforms.
     Ntt {
         time_strided = "ntt_time_strided", TILE;
-        time_strided_unit = "ntt_time_strided_unit", TILE;
         time_contiguous = "ntt_time_contiguous", TILE;
         frequency_strided = "ntt_frequency_strided", TILE;
-        frequency_strided_unit = "ntt_frequency_strided_unit", TILE;
         frequency_contiguous = "ntt_frequency_contiguous", TILE;
         powers = "ntt_powers", 0;
         heap = "ntt_heap", 0;
+        results = "ntt_results", 0;
         scale = "ntt_scale", 0;
         reverse = "ntt_reverse", 0;
         small = "ntt_small", 0;
@@ -96,6 +95,7 @@ kernels! {
         merge = "msm_merge_", 0;
         reduce = "msm_reduce_", 0;
         bits = "msm_bits_", 0;
+        double_bases = "msm_double_bases_", 0;
         fixed_base_table = "fixed_base_table_", 0;
         fixed_base_mul = "fixed_base_mul_", 0;
     }

@@ -6,8 +6,10 @@
 //! installation either.
 //!
 //! `docs/kernels.md` explains the kernels. On this side of them:
-//! * device memory comes from a pool with a cap, in the order of no stream: what is released while work is pending is
-//!   given back when that work is done, and nothing ever waits for the whole device;
+//! * device memory comes from a pool with a cap: what is released while work is pending is given back when that work is
+//!   done, and nothing ever waits for the whole device; workspaces are handed on in the order of a stream;
+//! * what an operation takes is computed from sizes alone, by the same functions for whoever asks and for whoever
+//!   allocates;
 //! * pinned memory is allocated once, when the device is opened;
 //! * tables of twiddle factors are made on the device when first needed and given up when the room is; they count as reserved, not as
 //!   in use;

@@ -3,6 +3,10 @@
 //! Device memory comes from a pool of the driver that keeps what it has (no trimming, so nothing waits for the whole device).
 //! Whoever uses memory on a stream marks it; when the owner lets go, an event is recorded on each marked stream that is still busy,
 //! and the memory is free once these have passed. Nobody waits for that: it is noticed at the next allocation or query.
+//!
+//! Workspaces go by the order of their stream instead: they are made of what earlier work of that stream leaves as soon
+//! as its owner has let go, done or not, so that the workspaces of one stream never add up and their sizes do not
+//! depend on how far the device has got.
 
 use std::{
     collections::BTreeMap,
@@ -28,6 +32,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Users(Mutex<Vec<Arc<Stream>>>);
 
 impl Users {
+    fn unmark(&self, stream: &Arc<Stream>) {
+        lock(&self.0).retain(|s| !Arc::ptr_eq(s, stream));
+    }
+
     fn mark(&self, stream: &Arc<Stream>) {
         let mut streams = lock(&self.0);
         if !streams.iter().any(|s| Arc::ptr_eq(s, stream)) {
@@ -35,19 +43,29 @@ impl Users {
         }
     }
 
-    /// Events after the last use on each stream that is still busy.
-    fn pending(&self) -> Vec<Event> {
+    /// The streams that are still busy, and events after the last use on each.
+    fn pending(&self) -> (Vec<Arc<Stream>>, Vec<Event>) {
         let streams = lock(&self.0);
         // A stream on which no event can be recorded belongs to a lost device: nothing is pending there.
-        streams.iter().filter(|s| !s.is_idle()).filter_map(|s| s.record().ok()).collect()
+        let busy = streams.iter().filter(|s| !s.is_idle());
+        busy.filter_map(|s| s.record().ok().map(|event| (s.clone(), event))).unzip()
     }
 }
 
 /// What is to be given back, and when.
 struct Deferred<T> {
     after: Vec<Event>,
+    /// The streams of these events.
+    streams: Vec<Arc<Stream>>,
     what: T,
-    _account: Reservation,
+    account: Reservation,
+}
+
+impl<T> Deferred<T> {
+    /// Whether only this stream still uses it.
+    fn only_on(&self, stream: &Arc<Stream>) -> bool {
+        matches!(&self.streams[..], [one] if Arc::ptr_eq(one, stream))
+    }
 }
 
 fn is_over<T>(deferred: &Deferred<T>) -> bool {
@@ -144,6 +162,55 @@ impl DevicePool {
         })
     }
 
+    /// Allocates for work on one stream, aligned to 256. What only pending work of that stream still uses counts as
+    /// free.
+    pub(crate) fn alloc_on(self: &Arc<Self>, stream: &Arc<Stream>, bytes: u64) -> Result<DeviceMemory> {
+        self.context.enter()?;
+        self.collect();
+        let size = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
+        let mut deferred = lock(&self.deferred);
+        let mut left: Vec<_> = deferred.extract_if(.., |d| d.only_on(stream)).collect();
+        let mut account = self.account.reserve(0)?;
+        // From one reservation to the other without a gap, in which somebody else might take it.
+        let more = bytes.saturating_sub(left.iter().map(|d| d.account.bytes()).sum());
+        match self.account.reserve(more) {
+            Ok(more) => account.absorb(more),
+            Err(refused) => {
+                deferred.append(&mut left);
+                return Err(refused);
+            }
+        }
+        drop(deferred);
+        for Deferred { what, account: freed, .. } in left {
+            // SAFETY: allocated from this pool; all work that uses it stands before this in the stream.
+            let code = unsafe { sys::cuMemFreeAsync(what, stream.raw()) };
+            self.context.check("cuMemFreeAsync", code)?;
+            account.absorb(freed);
+        }
+        account.resize(bytes)?;
+        let mut at = 0;
+        // SAFETY: one address is written; the memory is used in the order of the stream only.
+        match unsafe { sys::cuMemAllocFromPoolAsync(&mut at, size, self.raw, stream.raw()) } {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                drop(account);
+                return Err(self.out_of_memory(bytes));
+            }
+            code => self.context.check("cuMemAllocFromPoolAsync", code)?,
+        }
+        let users = Users::default();
+        users.mark(stream);
+        Ok(DeviceMemory { pool: self.clone(), at, bytes, account: Some(account), users, cached: false })
+    }
+
+    /// Bytes that may still be allocated for work on one stream, if the tables are given up.
+    pub(crate) fn room_on(&self, stream: &Arc<Stream>) -> u64 {
+        self.collect();
+        let usage = self.account.usage();
+        let left: u64 = lock(&self.deferred).iter().filter(|d| d.only_on(stream)).map(|d| d.account.bytes()).sum();
+        let free = usage.capacity.saturating_sub(usage.in_use);
+        (free + left + self.cached.load(Ordering::Acquire)).min(usage.capacity)
+    }
+
     /// Allocates for a table that may be given up again; it does not count as in use.
     pub(crate) fn alloc_cached(self: &Arc<Self>, bytes: u64) -> Result<DeviceMemory> {
         let mut memory = self.alloc(bytes)?;
@@ -165,13 +232,6 @@ impl DevicePool {
             reserved: held.in_use,
             ..held
         }
-    }
-
-    /// Bytes that may still be allocated.
-    pub(crate) fn room(&self) -> u64 {
-        self.collect();
-        let usage = self.account.usage();
-        usage.capacity.saturating_sub(usage.in_use)
     }
 }
 
@@ -202,6 +262,11 @@ impl DeviceMemory {
         self.at
     }
 
+    /// Uses on `stream` are over before later ones on the other streams that were marked: these have waited for them.
+    pub(crate) fn not_on(&self, stream: &Arc<Stream>) {
+        self.users.unmark(stream);
+    }
+
     /// Copies bytes to it that are there when this returns, without regard to any stream's order: for new memory.
     pub(crate) fn fill(&self, offset: u64, source: &[u8]) -> Result<()> {
         let stream = &self.pool.stream;
@@ -218,11 +283,11 @@ impl Drop for DeviceMemory {
             self.pool.cached.fetch_sub(self.bytes, Ordering::AcqRel);
         }
         let Some(account) = self.account.take() else { return };
-        let after = self.users.pending();
+        let (streams, after) = self.users.pending();
         if after.is_empty() {
             self.pool.free(self.at);
         } else {
-            lock(&self.pool.deferred).push(Deferred { after, what: self.at, _account: account });
+            lock(&self.pool.deferred).push(Deferred { after, streams, what: self.at, account });
         }
     }
 }
@@ -242,7 +307,8 @@ unsafe impl Send for PinnedPool {}
 // SAFETY: as above.
 unsafe impl Sync for PinnedPool {}
 
-const PAGE: u64 = 4096;
+/// Pinned memory is given out in whole pages.
+pub(crate) const PAGE: u64 = 4096;
 
 impl PinnedPool {
     pub(crate) fn new(context: &Arc<Context>, capacity: u64) -> Result<Arc<Self>> {
@@ -388,11 +454,11 @@ impl PinnedMemory {
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
         let Some(account) = self.account.take() else { return };
-        let after = self.users.pending();
+        let (streams, after) = self.users.pending();
         if after.is_empty() {
             self.pool.give_back((self.offset, self.size));
         } else {
-            lock(&self.pool.deferred).push(Deferred { after, what: (self.offset, self.size), _account: account });
+            lock(&self.pool.deferred).push(Deferred { after, streams, what: (self.offset, self.size), account });
         }
     }
 }

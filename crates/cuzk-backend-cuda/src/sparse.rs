@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuzk_backend::{AssignmentView, CoefficientIndices, MatrixView, Result, RowOffsets};
+use cuzk_backend::{AssignmentShape, AssignmentView, CoefficientIndices, MatrixShape, MatrixView, Result, RowOffsets};
 use cuzk_curve::{CurveId, ScalarRepr, pairing::Engine, repr, with_curve};
 
 use crate::{
@@ -21,18 +21,61 @@ struct Parts {
     offsets: Vec<u64>,
 }
 
+/// Where arrays of these sizes begin, and the bytes of all.
+fn places(sizes: &[u64]) -> (Vec<u64>, u64) {
+    let mut end = 0u64;
+    let offsets = sizes
+        .iter()
+        .map(|size| {
+            let at = end;
+            end = end.saturating_add(size.saturating_add(15) / 16 * 16);
+            at
+        })
+        .collect();
+    (offsets, end.max(16))
+}
+
+/// The arrays of a matrix: offsets, columns, coefficients, dictionary, weights, long rows, of which there may be fewer
+/// than there is room for.
+fn matrix_sizes(shape: &MatrixShape) -> [u64; 6] {
+    let times = |n: u64, bytes: u64| n.saturating_mul(bytes);
+    [
+        times(shape.n_rows.saturating_add(1), shape.row_offset_bytes.into()),
+        times(shape.n_nonzeros, 4),
+        times(shape.n_nonzeros, shape.coefficient_bytes.into()),
+        times(shape.n_coefficients, shape.curve.scalar_bytes() as u64),
+        times(shape.n_coefficients, 4),
+        times(shape.n_rows.min(shape.n_nonzeros / u64::from(LONG_ROW + 1)), 4),
+    ]
+}
+
+/// Bytes that a matrix takes.
+pub(crate) fn matrix_bytes(shape: &MatrixShape) -> u64 {
+    places(&matrix_sizes(shape)).1
+}
+
+/// The arrays of an assignment: two bitmaps, ranks, wide scalars.
+fn assignment_sizes(shape: &AssignmentShape) -> [u64; 4] {
+    let words = shape.n_variables.div_ceil(64);
+    let scalars = shape.n_wide.saturating_mul(shape.curve.scalar_bytes() as u64);
+    [8 * words, 8 * words, 4 * words, scalars]
+}
+
+/// Bytes that an assignment takes.
+pub(crate) fn assignment_bytes(shape: &AssignmentShape) -> u64 {
+    places(&assignment_sizes(shape)).1
+}
+
+/// Bytes that a bitmap takes.
+pub(crate) fn density_bytes(len: u64) -> u64 {
+    8 * len.div_ceil(64).max(1)
+}
+
 impl Parts {
-    fn new(device: &Shared, arrays: &[&[u8]]) -> Result<Self> {
-        let mut end = 0;
-        let offsets = arrays
-            .iter()
-            .map(|array| {
-                let at = end;
-                end += (array.len() as u64).next_multiple_of(16);
-                at
-            })
-            .collect();
-        let parts = Self { memory: device.alloc(end.max(16))?, offsets };
+    /// Room of these sizes, each beginning with what its array holds.
+    fn new<const N: usize>(device: &Shared, sizes: &[u64; N], arrays: [&[u8]; N]) -> Result<Self> {
+        let (offsets, bytes) = places(sizes);
+        let parts = Self { memory: device.alloc(bytes)?, offsets };
         for (array, offset) in arrays.iter().zip(&parts.offsets) {
             if !array.is_empty() {
                 parts.memory.fill(*offset, array)?;
@@ -86,7 +129,8 @@ impl Matrix {
         let weights = with_curve!(view.curve, C => weights::<<C as Engine>::Fr>(view.dictionary));
         let parts = Parts::new(
             device,
-            &[offsets, bytes_of(view.columns), coefficients, view.dictionary, bytes_of(&weights), bytes_of(&long_rows)],
+            &matrix_sizes(&MatrixShape::of(view)),
+            [offsets, bytes_of(view.columns), coefficients, view.dictionary, bytes_of(&weights), bytes_of(&long_rows)],
         )?;
         let n_long_rows = long_rows.len() as u32;
         Ok(Self { curve: view.curve, parts, n_rows, n_long_rows, offset_bytes, coefficient_bytes })
@@ -114,6 +158,7 @@ fn weights<F: ScalarRepr>(dictionary: &[u8]) -> Vec<i32> {
 /// A packed assignment on the device.
 pub(crate) struct Assignment {
     parts: Parts,
+    pub(crate) n_variables: u64,
     pub(crate) n_ones: u64,
     pub(crate) n_wide: u64,
 }
@@ -129,10 +174,10 @@ pub(crate) struct AssignmentAt {
 
 impl Assignment {
     pub(crate) fn new(device: &Shared, view: &AssignmentView<'_>) -> Result<Self> {
-        let count = |bits: &[u64]| bits.iter().map(|w| u64::from(w.count_ones())).sum();
-        let parts =
-            Parts::new(device, &[bytes_of(view.ones), bytes_of(view.wide), bytes_of(view.rank), view.wide_scalars])?;
-        Ok(Self { parts, n_ones: count(view.ones), n_wide: count(view.wide) })
+        let shape = AssignmentShape::of(view);
+        let arrays = [bytes_of(view.ones), bytes_of(view.wide), bytes_of(view.rank), view.wide_scalars];
+        let AssignmentShape { n_variables, n_ones, n_wide, .. } = shape;
+        Ok(Self { parts: Parts::new(device, &assignment_sizes(&shape), arrays)?, n_variables, n_ones, n_wide })
     }
 
     pub(crate) fn on(&self, stream: &Arc<Stream>) -> AssignmentAt {
@@ -221,7 +266,7 @@ pub(crate) struct Density {
 
 impl Density {
     pub(crate) fn new(device: &Shared, bits: &[u64]) -> Result<Self> {
-        let memory = device.alloc((size_of_val(bits) as u64).max(8))?;
+        let memory = device.alloc(density_bytes(64 * bits.len() as u64))?;
         if !bits.is_empty() {
             memory.fill(0, bytes_of(bits))?;
         }
@@ -244,6 +289,27 @@ mod tests {
         let dictionary =
             [Scalar::from(1), -Scalar::from(1), largest, -largest, largest + Scalar::from(1), Scalar::from(1 << 32)];
         assert_eq!(weights::<Scalar>(repr::as_bytes(&dictionary)), [1, -1, 1 << 30, -(1 << 30), 0, 0]);
+    }
+
+    #[test]
+    fn arrays_fit_the_places_that_are_kept_for_them() {
+        let limit = u64::from(LONG_ROW);
+        // As many long rows as the non-zeros allow.
+        let offsets: Vec<u64> = (0..=100).map(|row| row * (limit + 1)).collect();
+        let view = MatrixView {
+            curve: CurveId::Bls12_381,
+            n_columns: 1,
+            row_offsets: RowOffsets::U64(&offsets),
+            columns: &vec![0; 100 * (limit as usize + 1)],
+            coefficients: CoefficientIndices::U16(&vec![0; 100 * (limit as usize + 1)]),
+            dictionary: &[0; 96],
+        };
+        let sizes = matrix_sizes(&MatrixShape::of(&view));
+        assert_eq!(sizes[5], 4 * long_rows(&offsets).len() as u64);
+        let (places, bytes) = places(&sizes);
+        for (i, place) in places.iter().enumerate() {
+            assert!(place % 16 == 0 && place + sizes[i] <= *places.get(i + 1).unwrap_or(&bytes));
+        }
     }
 
     #[test]

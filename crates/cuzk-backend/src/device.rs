@@ -9,6 +9,7 @@ use crate::{
     objects::{Bases, Buffer, Density, HostBuffer, Matrix, Owned},
     plan::{BasesSpec, MatrixView},
     validate,
+    workspace::{Operation, Workspace},
 };
 
 /// An opened device. Cloning it is cheap; it closes with the last clone and the last object on it.
@@ -48,6 +49,16 @@ impl Device {
     /// The device is lost.
     pub fn memory(&self) -> Result<MemoryUsage> {
         self.ops.memory()
+    }
+
+    /// The memory that an operation is going to take if `room` bytes of device memory are free then; `u64::MAX` asks
+    /// what would be fastest. Nothing is allocated.
+    ///
+    /// # Errors
+    /// The device cannot do this, whatever is free; the device is lost.
+    pub fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace> {
+        validate::workspace(operation)?;
+        self.ops.workspace(operation, room)
     }
 
     /// Whether two handles mean the same opened device.
@@ -121,8 +132,10 @@ impl Device {
     /// Reserves room for points, to be filled part by part.
     ///
     /// # Errors
-    /// Out of memory in the pool that the residency names.
+    /// No multiple at all, or multiples of points that are not kept on the device; out of memory in the pool that the
+    /// residency names.
     pub fn bases_loader(&self, spec: BasesSpec) -> Result<BasesLoader> {
+        validate::bases(&spec)?;
         let owned = Owned::new(&self.ops, self.ops.bases_create(&spec)?);
         Ok(BasesLoader { bases: Bases { owned: Arc::new(owned), spec }, written: 0 })
     }

@@ -27,6 +27,7 @@ pub struct DeviceOptions {
     /// Cap of the device pool in bytes; 0: what is free, less a margin that the backend documents.
     pub device_memory_limit: u64,
     /// Bytes of pinned host memory, allocated when the device is opened and never grown; 0: the backend's default.
+    /// Bases that are streamed lie there, too, so a residency plan says how many are needed.
     pub pinned_bytes: u64,
     /// Threads that the device may use on the host; 0: all that there are.
     pub threads: u32,
@@ -41,6 +42,9 @@ pub struct PoolUsage {
     pub reserved: u64,
     /// Bytes that the pool may hold.
     pub capacity: u64,
+    /// The most bytes that have been taken at a time since the device was opened: by live objects, workspaces, and
+    /// tables kept for later.
+    pub peak: u64,
 }
 
 /// How full a device's memory is.
@@ -52,4 +56,6 @@ pub struct MemoryUsage {
     pub pinned: PoolUsage,
     /// Free bytes as the driver sees them, other processes counted in.
     pub driver_free: u64,
+    /// Bytes copied from the host to the device's memory since it was opened.
+    pub uploaded: u64,
 }

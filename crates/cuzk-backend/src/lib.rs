@@ -12,6 +12,13 @@
 //! uploaded assignment to the results of the multi-scalar multiplications everything can stay on the device in one stream's
 //! order, and the host may go away meanwhile.
 //!
+//! # Memory
+//! Objects and the workspaces of running operations are accounted for by pool, with a cap. [`Device::workspace`] says
+//! what an operation is going to take before anything is allocated, so that a plan can be made of it and work be
+//! admitted by it. Workspaces follow the order of a stream, too: an operation may use what earlier ones of its stream
+//! leave, so those of one stream do not add up, and memory that only pending work of the same stream still uses counts
+//! as free.
+//!
 //! # Layering
 //! Imports `cuzk-curve` (names of curves, sizes of their elements; its arithmetic only for the self-test). Backends, the plugin
 //! boundary and the proof system import it. No device API is mentioned here, and nothing is computed here but the self-test.
@@ -47,7 +54,9 @@ mod plan;
 mod pool;
 pub mod self_test;
 mod stream;
+mod table;
 mod validate;
+mod workspace;
 
 pub use device::{BasesLoader, Device};
 pub use error::{BackendError, Pool, Result};
@@ -63,3 +72,5 @@ pub use plan::{
 };
 pub use pool::{MemoryPool, Reservation};
 pub use stream::Stream;
+pub use table::{ObjectTypes, Objects, Table};
+pub use workspace::{AssignmentShape, MatrixShape, Operation, ScalarsShape, Workspace};

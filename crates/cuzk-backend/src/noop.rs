@@ -9,6 +9,10 @@
 //! who polls gets on, but one who takes work for done because it was enqueued reads old bytes. Releasing a stream
 //! finishes its work, as a real device would in the end. Handles that are unknown, and ranges outside of their
 //! memory, are errors even when they are used directly.
+//!
+//! Operations take memory as those of a real device do, by a simple model ([`DeviceOps::workspace`]): a quotient takes
+//! one vector or two, a transform none or one, a multi-scalar multiplication anything from an eighth of what is best to
+//! all of it. They take it when they are executed, from what is free then.
 
 use std::{
     any::Any,
@@ -19,19 +23,21 @@ use std::{
 };
 
 use crate::{
-    AssignmentId, AssignmentView, Backend, BackendError, BasesId, BasesSpec, BufferId, CoefficientIndices, DensityId,
-    DeviceInfo, DeviceOps, DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView,
-    MemoryPool, MemoryUsage, MsmOperands, NttPlan, PendingId, Pool, QuotientPlan, Reservation, Residency, Result,
-    RowOffsets, StreamId, validate,
+    AssignmentId, AssignmentShape, AssignmentView, Backend, BackendError, BasesId, BasesSpec, BufferId, DensityId,
+    DeviceInfo, DeviceOps, DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixShape,
+    MatrixView, MemoryPool, MemoryUsage, MsmOperands, NttPlan, ObjectTypes, Objects, Operation, PendingId, Pool,
+    QuotientPlan, Reservation, Residency, Result, ScalarsShape, StreamId, Workspace, validate,
 };
 
 mod memory;
+mod model;
 mod queue;
 #[cfg(test)]
 mod tests;
 
 use cuzk_curve::CurveId;
-use memory::{DeviceMemory, Pinned, Table, broken};
+use memory::{DeviceMemory, Pinned, broken};
+use model::{domain_bytes, workspace};
 use queue::{Executor, Point, Queue, Work};
 
 /// Locks; the state behind these locks is consistent between any two statements, so a panic elsewhere does not matter.
@@ -103,8 +109,23 @@ struct Loaded<T> {
 /// The result of a multi-scalar multiplication.
 struct Infinity {
     done: Point,
-    bytes: u64,
     taken: AtomicBool,
+    account: Reservation,
+}
+
+/// What the tables hold.
+struct Kinds;
+
+impl ObjectTypes for Kinds {
+    type Buffer = DeviceMemory;
+    type Host = Arc<Pinned>;
+    type Stream = Arc<Queue>;
+    type Event = Point;
+    type Matrix = Loaded<CurveId>;
+    type Density = Loaded<()>;
+    type Assignment = Loaded<AssignmentShape>;
+    type Bases = Loaded<BasesSpec>;
+    type Pending = Infinity;
 }
 
 /// A device that computes nothing; see the [module](self).
@@ -112,17 +133,9 @@ pub struct Noop {
     info: DeviceInfo,
     device: MemoryPool,
     pinned: MemoryPool,
-    next_id: AtomicU64,
+    uploaded: Arc<AtomicU64>,
     executor: Executor,
-    buffers: Table<Arc<DeviceMemory>>,
-    hosts: Table<Arc<Pinned>>,
-    streams: Table<Arc<Queue>>,
-    events: Table<Point>,
-    matrices: Table<Arc<Loaded<CurveId>>>,
-    densities: Table<Arc<Loaded<()>>>,
-    assignments: Table<Arc<Loaded<()>>>,
-    bases: Table<Arc<Loaded<BasesSpec>>>,
-    pendings: Table<Arc<Infinity>>,
+    objects: Objects<Kinds>,
 }
 
 impl Noop {
@@ -137,26 +150,18 @@ impl Noop {
             info: info(index, device_bytes),
             device: MemoryPool::new(Pool::Device, device_bytes),
             pinned: MemoryPool::new(Pool::Pinned, pinned_bytes),
-            next_id: AtomicU64::new(1),
+            uploaded: Arc::default(),
             executor: Executor::default(),
-            buffers: Table::new("buffer"),
-            hosts: Table::new("pinned memory"),
-            streams: Table::new("stream"),
-            events: Table::new("event"),
-            matrices: Table::new("matrix"),
-            densities: Table::new("density"),
-            assignments: Table::new("assignment"),
-            bases: Table::new("bases"),
-            pendings: Table::new("pending result"),
+            objects: Objects::default(),
         }
     }
 
-    fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+    fn load<T>(&self, pool: &MemoryPool, bytes: u64, what: T) -> Result<Loaded<T>> {
+        Ok(Loaded { what, _account: pool.reserve(bytes)? })
     }
 
-    fn load<T>(&self, pool: &MemoryPool, bytes: u64, what: T) -> Result<(u64, Arc<Loaded<T>>)> {
-        Ok((self.next_id(), Arc::new(Loaded { what, _account: pool.reserve(bytes)? })))
+    fn count_upload(&self, bytes: u64) {
+        self.uploaded.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn enqueue(
@@ -165,45 +170,47 @@ impl Noop {
         stream: StreamId,
         run: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        self.streams.get(operation, stream.0)?.push(Work::Run(Box::new(run)));
+        self.objects.streams.get(operation, stream.0)?.push(Work::Run(Box::new(run)));
         Ok(())
+    }
+
+    /// Enqueues what needs a workspace: refused now if the pool could never hold it, or else taken when it is executed.
+    fn enqueue_with(
+        &self,
+        name: &str,
+        stream: StreamId,
+        operation: Operation,
+        run: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let pool = self.device.clone();
+        let least = workspace(&operation, 0)?.least;
+        let usage = pool.usage();
+        if least > usage.capacity {
+            return Err(out_of_memory(usage, least));
+        }
+        self.enqueue(name, stream, move || {
+            let usage = pool.usage();
+            let _scratch = pool.reserve(workspace(&operation, usage.capacity - usage.in_use)?.taken)?;
+            run()
+        })
     }
 
     /// A buffer in which a range of bytes lies.
     fn buffer(&self, operation: &str, id: BufferId, offset: u64, bytes: u64) -> Result<Arc<DeviceMemory>> {
-        let buffer = self.buffers.get(operation, id.0)?;
+        let buffer = self.objects.buffers.get(operation, id.0)?;
         validate::range(operation, "the buffer", offset, bytes, buffer.size)?;
         Ok(buffer)
     }
 
     fn host(&self, operation: &str, id: HostId, offset: u64, bytes: u64) -> Result<Arc<Pinned>> {
-        let host = self.hosts.get(operation, id.0)?;
+        let host = Arc::clone(&*self.objects.hosts.get(operation, id.0)?);
         validate::range(operation, "the pinned memory", offset, bytes, host.size)?;
         Ok(host)
     }
 }
 
-/// Bytes of 2^log_n scalars.
-fn domain_bytes(operation: &str, curve: CurveId, log_n: u32) -> Result<u64> {
-    validate::at_most(operation, "log_n", u64::from(curve.two_adicity()), u64::from(log_n))?;
-    validate::product(operation, 1 << log_n, curve.scalar_bytes() as u64)
-}
-
-fn matrix_bytes(matrix: &MatrixView<'_>) -> u64 {
-    let offsets = match matrix.row_offsets {
-        RowOffsets::U32(offsets) => size_of_val(offsets),
-        RowOffsets::U64(offsets) => size_of_val(offsets),
-    };
-    let coefficients = match matrix.coefficients {
-        CoefficientIndices::U8(indices) => size_of_val(indices),
-        CoefficientIndices::U16(indices) => size_of_val(indices),
-        CoefficientIndices::U32(indices) => size_of_val(indices),
-    };
-    (offsets + size_of_val(matrix.columns) + coefficients + matrix.dictionary.len()) as u64
-}
-
-fn assignment_bytes(view: &AssignmentView<'_>) -> u64 {
-    (size_of_val(view.ones) + size_of_val(view.wide) + size_of_val(view.rank) + view.wide_scalars.len()) as u64
+fn out_of_memory(usage: crate::PoolUsage, requested: u64) -> BackendError {
+    BackendError::OutOfMemory { pool: Pool::Device, requested, in_use: usage.in_use, capacity: usage.capacity }
 }
 
 impl DeviceOps for Noop {
@@ -213,67 +220,68 @@ impl DeviceOps for Noop {
 
     fn memory(&self) -> Result<MemoryUsage> {
         let (device, pinned) = (self.device.usage(), self.pinned.usage());
-        Ok(MemoryUsage { device, pinned, driver_free: device.capacity - device.in_use })
+        let uploaded = self.uploaded.load(Ordering::Relaxed);
+        Ok(MemoryUsage { device, pinned, driver_free: device.capacity - device.in_use, uploaded })
     }
 
     fn release(&self, handle: Handle) {
         match handle {
-            Handle::Buffer(id) => drop(self.buffers.remove(id.0)),
-            Handle::Host(id) => drop(self.hosts.remove(id.0)),
             Handle::Stream(id) => {
-                if let Some(stream) = self.streams.remove(id.0) {
+                if let Some(stream) = self.objects.streams.remove(id.0) {
                     // Whoever holds an event of it will be told what went wrong.
                     let _told_by_events = self.executor.run(&stream.end());
                 }
             }
-            Handle::Event(id) => drop(self.events.remove(id.0)),
-            Handle::Matrix(id) => drop(self.matrices.remove(id.0)),
-            Handle::Density(id) => drop(self.densities.remove(id.0)),
-            Handle::Assignment(id) => drop(self.assignments.remove(id.0)),
-            Handle::Bases(id) => drop(self.bases.remove(id.0)),
-            Handle::Pending(id) => drop(self.pendings.remove(id.0)),
+            handle => self.objects.release(handle),
         }
+    }
+
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace> {
+        workspace(operation, room)
     }
 
     fn buffer_create(&self, bytes: u64) -> Result<BufferId> {
         validate::positive("buffer_create", "the number of bytes", bytes)?;
-        let (id, buffer) = (self.next_id(), DeviceMemory::new(&self.device, bytes)?);
-        self.buffers.insert(id, Arc::new(buffer));
-        Ok(BufferId(id))
+        Ok(BufferId(self.objects.buffers.add(DeviceMemory::new(&self.device, bytes)?)))
     }
 
     fn host_create(&self, bytes: u64) -> Result<Box<dyn HostMemory>> {
         validate::positive("host_create", "the number of bytes", bytes)?;
-        let id = self.next_id();
-        let (ours, theirs) = Pinned::new(&self.pinned, HostId(id), bytes)?;
-        self.hosts.insert(id, ours);
-        Ok(Box::new(theirs))
+        let (ours, bytes) = Pinned::new(&self.pinned, bytes)?;
+        Ok(Box::new(self.objects.hosts.add_with(|id| (ours.clone(), ours.lend_to_host(HostId(id), bytes)))))
     }
 
     fn stream_create(&self) -> Result<StreamId> {
-        let id = self.next_id();
-        self.streams.insert(id, Arc::default());
-        Ok(StreamId(id))
+        Ok(StreamId(self.objects.streams.add(Arc::default())))
     }
 
     fn event_record(&self, stream: StreamId) -> Result<EventId> {
-        let (id, end) = (self.next_id(), self.streams.get("event_record", stream.0)?.end());
-        self.events.insert(id, end);
-        Ok(EventId(id))
+        let end = self.objects.streams.get("event_record", stream.0)?.end();
+        Ok(EventId(self.objects.events.add(end)))
     }
 
     fn stream_wait(&self, stream: StreamId, event: EventId) -> Result<()> {
-        let event = self.events.get("stream_wait", event.0)?;
-        self.streams.get("stream_wait", stream.0)?.push(Work::Wait(event));
+        let event = self.objects.events.get("stream_wait", event.0)?;
+        self.objects.streams.get("stream_wait", stream.0)?.push(Work::Wait(Point::clone(&event)));
         Ok(())
     }
 
     fn event_query(&self, event: EventId) -> Result<bool> {
-        self.executor.poll(&self.events.get("event_query", event.0)?)
+        self.executor.poll(&*self.objects.events.get("event_query", event.0)?)
     }
 
     fn event_wait(&self, event: EventId) -> Result<()> {
-        self.executor.run(&self.events.get("event_wait", event.0)?)
+        self.executor.run(&*self.objects.events.get("event_wait", event.0)?)
+    }
+
+    /// There is no clock here: work takes no time.
+    fn event_elapsed(&self, from: EventId, to: EventId) -> Result<u64> {
+        for event in [from, to] {
+            if !self.objects.events.get("event_elapsed", event.0)?.is_reached() {
+                return Err(broken("event_elapsed", "the work before both events", "done", "pending"));
+            }
+        }
+        Ok(0)
     }
 
     fn upload(
@@ -288,6 +296,7 @@ impl DeviceOps for Noop {
         let source = self.host("upload", source, source_offset, bytes)?;
         let target = self.buffer("upload", target, target_offset, bytes)?;
         let range = source_offset as usize..(source_offset + bytes) as usize;
+        self.count_upload(bytes);
         self.enqueue("upload", stream, move || source.with("upload", |s| target.write(target_offset, &s[range])))
     }
 
@@ -309,6 +318,7 @@ impl DeviceOps for Noop {
     fn upload_bytes(&self, stream: StreamId, source: &[u8], target: BufferId, offset: u64) -> Result<()> {
         let target = self.buffer("upload_bytes", target, offset, source.len() as u64)?;
         let source = source.to_vec();
+        self.count_upload(source.len() as u64);
         self.enqueue("upload_bytes", stream, move || {
             target.write(offset, &source);
             Ok(())
@@ -317,7 +327,7 @@ impl DeviceOps for Noop {
 
     fn download_bytes(&self, stream: StreamId, source: BufferId, offset: u64, target: &mut [u8]) -> Result<()> {
         let source = self.buffer("download_bytes", source, offset, target.len() as u64)?;
-        self.executor.run(&self.streams.get("download_bytes", stream.0)?.end())?;
+        self.executor.run(&self.objects.streams.get("download_bytes", stream.0)?.end())?;
         source.read(offset, target);
         Ok(())
     }
@@ -333,7 +343,7 @@ impl DeviceOps for Noop {
     fn ntt(&self, stream: StreamId, plan: &NttPlan, buffer: BufferId) -> Result<()> {
         let bytes = domain_bytes("ntt", plan.curve, plan.log_n)?;
         let buffer = self.buffer("ntt", buffer, 0, bytes)?;
-        self.enqueue("ntt", stream, move || {
+        self.enqueue_with("ntt", stream, Operation::Ntt(*plan), move || {
             buffer.zero(0, bytes);
             Ok(())
         })
@@ -342,7 +352,7 @@ impl DeviceOps for Noop {
     fn quotient(&self, stream: StreamId, plan: &QuotientPlan, a: BufferId, b: BufferId) -> Result<()> {
         let bytes = domain_bytes("quotient", plan.curve, plan.log_n)?;
         let (a, b) = (self.buffer("quotient", a, 0, bytes)?, self.buffer("quotient", b, 0, bytes)?);
-        self.enqueue("quotient", stream, move || {
+        self.enqueue_with("quotient", stream, Operation::Quotient(*plan), move || {
             a.zero(0, bytes);
             b.zero(0, bytes);
             Ok(())
@@ -350,26 +360,31 @@ impl DeviceOps for Noop {
     }
 
     fn matrix_create(&self, matrix: &MatrixView<'_>) -> Result<MatrixId> {
-        let (id, loaded) = self.load(&self.device, matrix_bytes(matrix), matrix.curve)?;
-        self.matrices.insert(id, loaded);
-        Ok(MatrixId(id))
+        let bytes = MatrixShape::of(matrix).bytes();
+        let loaded = self.load(&self.device, bytes, matrix.curve)?;
+        self.count_upload(bytes);
+        Ok(MatrixId(self.objects.matrices.add(loaded)))
     }
 
     fn density_create(&self, bits: &[u64], len: u64) -> Result<DensityId> {
         validate::bitmap("density_create", "the bitmap", bits, len)?;
-        let (id, loaded) = self.load(&self.device, size_of_val(bits) as u64, ())?;
-        self.densities.insert(id, loaded);
-        Ok(DensityId(id))
+        let bytes = size_of_val(bits) as u64;
+        let loaded = self.load(&self.device, bytes, ())?;
+        self.count_upload(bytes);
+        Ok(DensityId(self.objects.densities.add(loaded)))
     }
 
     fn assignment_create(&self, stream: StreamId, assignment: &AssignmentView<'_>) -> Result<AssignmentId> {
-        let (id, loaded) = self.load(&self.device, assignment_bytes(assignment), ())?;
-        let copied = loaded.clone();
-        self.enqueue("assignment_create", stream, move || {
+        const OP: &str = "assignment_create";
+        let queue = self.objects.streams.get(OP, stream.0)?;
+        let shape = AssignmentShape::of(assignment);
+        let id = self.objects.assignments.add(self.load(&self.device, shape.bytes(), shape)?);
+        let copied = self.objects.assignments.get(OP, id)?;
+        self.count_upload(shape.bytes());
+        queue.push(Work::Run(Box::new(move || {
             drop(copied);
             Ok(())
-        })?;
-        self.assignments.insert(id, loaded);
+        })));
         Ok(AssignmentId(id))
     }
 
@@ -381,7 +396,8 @@ impl DeviceOps for Noop {
         out: BufferId,
         out_len: u64,
     ) -> Result<()> {
-        let operands = (self.matrices.get("evaluate", matrix.0)?, self.assignments.get("evaluate", assignment.0)?);
+        let operands =
+            (self.objects.matrices.get("evaluate", matrix.0)?, self.objects.assignments.get("evaluate", assignment.0)?);
         let bytes = validate::product("evaluate", out_len, operands.0.what.scalar_bytes() as u64)?;
         let out = self.buffer("evaluate", out, 0, bytes)?;
         self.enqueue("evaluate", stream, move || {
@@ -392,64 +408,72 @@ impl DeviceOps for Noop {
     }
 
     fn bases_create(&self, spec: &BasesSpec) -> Result<BasesId> {
-        let bytes = validate::product("bases_create", spec.count, spec.curve.affine_bytes(spec.group) as u64)?;
-        let pool = match spec.residency {
-            Residency::Device => &self.device,
-            Residency::Pinned => &self.pinned,
+        let Workspace { taken, pinned, .. } = workspace(&Operation::Bases(*spec), u64::MAX)?;
+        let (pool, bytes) = match spec.residency {
+            Residency::Device => (&self.device, taken),
+            Residency::Pinned => (&self.pinned, pinned),
         };
-        let (id, loaded) = self.load(pool, bytes, *spec)?;
-        self.bases.insert(id, loaded);
-        Ok(BasesId(id))
+        Ok(BasesId(self.objects.bases.add(self.load(pool, bytes, *spec)?)))
     }
 
     fn bases_write(&self, bases: BasesId, first: u64, points: &[u8]) -> Result<()> {
-        let spec = self.bases.get("bases_write", bases.0)?.what;
+        let spec = self.objects.bases.get("bases_write", bases.0)?.what;
         let point = spec.curve.affine_bytes(spec.group);
         validate::equal("bases_write", "the bytes modulo a point's", 0, points.len() % point)?;
-        validate::range("bases_write", "the points", first, (points.len() / point) as u64, spec.count)
+        validate::range("bases_write", "the points", first, (points.len() / point) as u64, spec.count)?;
+        if spec.residency == Residency::Device {
+            self.count_upload(points.len() as u64);
+        }
+        Ok(())
     }
 
     fn bases_finish(&self, bases: BasesId) -> Result<()> {
-        self.bases.get("bases_finish", bases.0).map(drop)
+        self.objects.bases.get("bases_finish", bases.0).map(drop)
     }
 
     fn msm(&self, stream: StreamId, bases: BasesId, scalars: &MsmOperands) -> Result<PendingId> {
-        let bases = self.bases.get("msm", bases.0)?;
+        const OP: &str = "msm";
+        let bases = self.objects.bases.get(OP, bases.0)?;
         let spec = bases.what;
         // What the work uses is kept until it is done.
         let mut operands: Vec<Arc<dyn Any + Send + Sync>> = Vec::new();
-        match *scalars {
+        let shape = match *scalars {
             MsmOperands::Dense { buffer, first, len } => {
                 let scalar = spec.curve.scalar_bytes() as u64;
-                let (offset, bytes) =
-                    (validate::product("msm", first, scalar)?, validate::product("msm", len, scalar)?);
-                operands.push(self.buffer("msm", buffer, offset, bytes)?);
+                let (offset, bytes) = (validate::product(OP, first, scalar)?, validate::product(OP, len, scalar)?);
+                operands.push(self.buffer(OP, buffer, offset, bytes)?);
+                ScalarsShape::Dense
             }
-            MsmOperands::Assignment { assignment, density, .. } => {
-                operands.push(self.assignments.get("msm", assignment.0)?);
+            MsmOperands::Assignment { assignment, len, density, .. } => {
+                let assignment = self.objects.assignments.get(OP, assignment.0)?;
+                let shape = ScalarsShape::Assignment { assignment: assignment.what, len };
+                operands.push(assignment);
                 if let Some(density) = density {
-                    operands.push(self.densities.get("msm", density.0)?);
+                    operands.push(self.objects.densities.get(OP, density.0)?);
                 }
+                shape
             }
+        };
+        let operation = Operation::Msm { bases: spec, scalars: shape };
+        let account = self.pinned.reserve(workspace(&operation, 0)?.pinned)?;
+        if spec.residency == Residency::Pinned {
+            self.count_upload(validate::product(OP, spec.count, spec.curve.affine_bytes(spec.group) as u64)?);
         }
-        let queue = self.streams.get("msm", stream.0)?;
-        queue.push(Work::Run(Box::new(move || {
+        self.enqueue_with(OP, stream, operation, move || {
             drop((bases, operands));
             Ok(())
-        })));
-        let id = self.next_id();
-        let bytes = spec.curve.affine_bytes(spec.group) as u64;
-        self.pendings.insert(id, Arc::new(Infinity { done: queue.end(), bytes, taken: AtomicBool::new(false) }));
-        Ok(PendingId(id))
+        })?;
+        let done = self.objects.streams.get(OP, stream.0)?.end();
+        Ok(PendingId(self.objects.pendings.add(Infinity { done, taken: AtomicBool::new(false), account })))
     }
 
     fn pending_query(&self, pending: PendingId) -> Result<bool> {
-        self.executor.poll(&self.pendings.get("pending_query", pending.0)?.done)
+        self.executor.poll(&self.objects.pendings.get("pending_query", pending.0)?.done)
     }
 
     fn pending_wait(&self, pending: PendingId, out: &mut [u8]) -> Result<()> {
-        let result = self.pendings.get("pending_wait", pending.0)?;
-        validate::equal("pending_wait", "the bytes of the point", result.bytes, out.len() as u64)?;
+        let result = self.objects.pendings.get("pending_wait", pending.0)?;
+        validate::equal("pending_wait", "the bytes of the point", result.account.bytes(), out.len() as u64)?;
         if result.taken.swap(true, Ordering::Relaxed) {
             return Err(broken("pending_wait", "the result", "still to be taken", "taken already"));
         }

@@ -1,6 +1,6 @@
 //! Objects on a device. Each owns its handle and frees it when dropped; pending work keeps what it needs.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use cuzk_curve::{AffineRepr, CurveId, GroupId, repr};
 
@@ -120,6 +120,18 @@ impl Event {
     /// What went wrong in that work.
     pub fn is_done(&self) -> Result<bool> {
         self.0.device.event_query(self.0.id)
+    }
+
+    /// How long after another event of the device this one was reached, by the device's own clock: what the work between the two took, if
+    /// they are marks in one stream. Zero if it was reached first. Waits for both.
+    ///
+    /// # Errors
+    /// The other event is another device's; what went wrong in the work that was waited for.
+    pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
+        validate::same_device("event_elapsed", &self.0.device, &earlier.0.device)?;
+        earlier.wait()?;
+        self.wait()?;
+        self.0.device.event_elapsed(earlier.0.id, self.0.id).map(Duration::from_nanos)
     }
 }
 

@@ -7,6 +7,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     BackendError, DeviceInfo, DeviceOptions, MemoryUsage, Result,
     plan::{AssignmentView, BasesSpec, FixedBasePlan, MatrixView, NttPlan, QuotientPlan},
+    workspace::{Operation, Workspace},
 };
 
 macro_rules! handles {
@@ -112,7 +113,9 @@ pub enum MsmOperands {
 /// * `release` returns quickly and is allowed while pending work uses the object: the memory returns to its pool when that work
 ///   is done. No call here waits for other streams or for the whole device.
 /// * Same inputs, same bytes out, on every implementation.
-/// * Memory is accounted to a pool before it is allocated; a refusal is [`BackendError::OutOfMemory`] and changes nothing.
+/// * Memory is accounted to a pool before it is allocated; a refusal is [`BackendError::OutOfMemory`] and changes
+///   nothing. An operation takes what [`DeviceOps::workspace`] says, and what pending work of the same stream leaves
+///   counts as free.
 /// * An error of enqueued work is reported by whatever waits for it.
 pub trait DeviceOps: Send + Sync {
     /// What this device is.
@@ -121,6 +124,9 @@ pub trait DeviceOps: Send + Sync {
     fn memory(&self) -> Result<MemoryUsage>;
     /// Frees an object.
     fn release(&self, handle: Handle);
+    /// The memory that an operation is going to take if `room` bytes of device memory are free when it is enqueued:
+    /// pure arithmetic, the same answer at any time. The operation itself goes by the same arithmetic.
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace>;
 
     /// Allocates device memory, contents undefined. `bytes` > 0; aligned to 256.
     fn buffer_create(&self, bytes: u64) -> Result<BufferId>;
@@ -137,6 +143,9 @@ pub trait DeviceOps: Send + Sync {
     fn event_query(&self, event: EventId) -> Result<bool>;
     /// Waits until the work before an event is done.
     fn event_wait(&self, event: EventId) -> Result<()>;
+    /// Nanoseconds from when the work before one event was done to when that before another was, as the device's clock has it; 0 if
+    /// the second was done first. Both are done when this is called.
+    fn event_elapsed(&self, from: EventId, to: EventId) -> Result<u64>;
 
     /// Copies from pinned memory to a buffer; byte offsets.
     fn upload(

@@ -148,6 +148,10 @@ pub struct BasesSpec {
     pub count: u64,
     /// Where they are kept, as a residency plan made from the budget decided.
     pub residency: Residency,
+    /// How many multiples of each point may be computed in advance and kept with it: 1 is the point alone, and all
+    /// there is for points in pinned memory. More save time for dense scalars and take as many times the memory; a
+    /// device uses as many of them as serve it, or refuses more than 1 as unsupported. Results are the same.
+    pub multiples: u32,
 }
 
 /// Many multiples of one point.

@@ -16,6 +16,7 @@ struct Account {
     pool: Pool,
     capacity: u64,
     in_use: AtomicU64,
+    peak: AtomicU64,
 }
 
 /// Bytes taken from a pool; dropping it gives them back.
@@ -28,7 +29,7 @@ pub struct Reservation {
 impl MemoryPool {
     /// An empty pool of `capacity` bytes.
     pub fn new(pool: Pool, capacity: u64) -> Self {
-        Self(Arc::new(Account { pool, capacity, in_use: AtomicU64::new(0) }))
+        Self(Arc::new(Account { pool, capacity, in_use: AtomicU64::new(0), peak: AtomicU64::new(0) }))
     }
 
     /// Takes bytes.
@@ -42,7 +43,10 @@ impl MemoryPool {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |in_use| {
                 in_use.checked_add(bytes).filter(|sum| *sum <= account.capacity)
             })
-            .map(|_| Reservation { account: account.clone(), bytes })
+            .map(|before| {
+                account.peak.fetch_max(before + bytes, Ordering::AcqRel);
+                Reservation { account: account.clone(), bytes }
+            })
             .map_err(|in_use| BackendError::OutOfMemory {
                 pool: account.pool,
                 requested: bytes,
@@ -54,7 +58,7 @@ impl MemoryPool {
     /// How full it is.
     pub fn usage(&self) -> PoolUsage {
         let in_use = self.0.in_use.load(Ordering::Acquire);
-        PoolUsage { in_use, reserved: in_use, capacity: self.0.capacity }
+        PoolUsage { in_use, reserved: in_use, capacity: self.0.capacity, peak: self.0.peak.load(Ordering::Acquire) }
     }
 }
 
@@ -62,6 +66,30 @@ impl Reservation {
     /// How many bytes it holds.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Changes how many bytes it holds, without giving any up in between. What it holds more must be free.
+    ///
+    /// # Errors
+    /// [`BackendError::OutOfMemory`] if it is not; nothing is changed then.
+    pub fn resize(&mut self, bytes: u64) -> Result<()> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => {
+                let mut more = MemoryPool(self.account.clone()).reserve(more)?;
+                self.bytes += std::mem::take(&mut more.bytes);
+            }
+            None => {
+                self.account.in_use.fetch_sub(self.bytes - bytes, Ordering::AcqRel);
+                self.bytes = bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the bytes of another reservation of the same pool.
+    pub fn absorb(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.account, &other.account), "reservations of two pools");
+        self.bytes += std::mem::take(&mut other.bytes);
     }
 }
 
@@ -88,6 +116,22 @@ mod tests {
         assert_eq!(pool.usage().in_use, 100);
         drop(first);
         drop(second);
+        let empty = PoolUsage { in_use: 0, reserved: 0, capacity: 100, peak: 100 };
+        assert_eq!(pool.usage(), empty);
+    }
+
+    #[test]
+    fn a_reservation_grows_shrinks_and_absorbs_without_a_gap() {
+        let pool = MemoryPool::new(Pool::Device, 100);
+        let mut first = pool.reserve(60).unwrap();
+        first.absorb(pool.reserve(30).unwrap());
+        assert_eq!((first.bytes(), pool.usage().in_use), (90, 90));
+        assert!(first.resize(101).is_err());
+        assert_eq!((first.bytes(), pool.usage().in_use), (90, 90));
+        first.resize(100).unwrap();
+        first.resize(20).unwrap();
+        assert_eq!((first.bytes(), pool.usage().in_use, pool.usage().peak), (20, 20, 100));
+        drop(first);
         assert_eq!(pool.usage().in_use, 0);
     }
 }

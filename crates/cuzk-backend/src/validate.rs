@@ -8,9 +8,10 @@ use crate::{
     BackendError, Device, DeviceOps, Result,
     objects::{Bases, Buffer, DeviceAssignment, Matrix},
     plan::{
-        AssignmentView, CoefficientIndices, Coset, FixedBasePlan, MatrixView, MsmScalars, NttPlan, QuotientPlan,
-        RowOffsets,
+        AssignmentView, BasesSpec, CoefficientIndices, Coset, FixedBasePlan, MatrixView, MsmScalars, NttPlan,
+        QuotientPlan, Residency, RowOffsets,
     },
+    workspace::Operation,
 };
 
 fn broken<T>(operation: &str, what: impl Display, expected: impl Display, actual: impl Display) -> Result<T> {
@@ -120,6 +121,29 @@ pub(crate) fn quotient(plan: &QuotientPlan, a: &Buffer, b: &Buffer) -> Result<()
     buffer_holds(OP, "a", bytes, a)?;
     buffer_holds(OP, "b", bytes, b)?;
     different(OP, a, b)
+}
+
+pub(crate) fn bases(spec: &BasesSpec) -> Result<()> {
+    const OP: &str = "bases_create";
+    positive(OP, "the number of multiples", spec.multiples.into())?;
+    match spec.residency {
+        Residency::Device => Ok(()),
+        Residency::Pinned => {
+            at_most(OP, "the number of multiples of points in pinned memory", 1, spec.multiples.into())
+        }
+    }
+}
+
+/// What would be refused has no workspace.
+pub(crate) fn workspace(operation: &Operation) -> Result<()> {
+    match operation {
+        Operation::Ntt(plan) => at_most("ntt", "log_n", plan.curve.two_adicity().into(), plan.log_n.into()),
+        Operation::Quotient(plan) => {
+            at_most("quotient", "log_n", u64::from(plan.curve.two_adicity()) - 1, plan.log_n.into())
+        }
+        Operation::Bases(spec) | Operation::Msm { bases: spec, .. } => bases(spec),
+        _ => Ok(()),
+    }
 }
 
 /// Checks a matrix and returns its number of rows.

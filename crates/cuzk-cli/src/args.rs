@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use cuzk_filecoin::{CircuitId, ProofKind, WindowPostVersion};
 
+use crate::size;
+
 /// Proves Filecoin's statements with Groth16, on whatever device a backend offers.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, after_help = EXIT_CODES)]
@@ -35,6 +37,13 @@ pub(crate) struct Global {
     #[arg(long, global = true, default_value_t = 0, env = "RAYON_NUM_THREADS", value_name = "N",
         value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) threads: u32,
+    /// The most device memory to use: 6GiB, 0.5GiB, or bytes; default: what the driver reports as free, less a margin.
+    /// For devices with memory of their own
+    #[arg(long, global = true, env = "CUZK_VRAM_LIMIT", value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) vram_limit: Option<u64>,
+    /// The most pinned host memory to use for what does not fit the device; default: half of what is available
+    #[arg(long, global = true, env = "CUZK_PINNED_LIMIT", value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) pinned_limit: Option<u64>,
     /// Print one JSON object on standard output instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -160,6 +169,10 @@ pub(crate) struct ProveArgs {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) key: KeyArgs,
+    /// Compute multiples of the key's points when it is loaded, if the device's memory allows: pays from about a
+    /// hundred proofs on
+    #[arg(long)]
+    pub(crate) multiples: bool,
     /// Where the recorded matrices of circuits are kept; default: $XDG_CACHE_HOME/cuzk or ~/.cache/cuzk
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,

@@ -149,7 +149,8 @@ fn prove_and_judge(
         Row { kind: circuit.kind, constraints, setup: setup_time, witness: Duration::ZERO, proof: Duration::ZERO };
     let mut bytes = Vec::new();
     for k in 0..statement.partitions() {
-        let proved = prove::partition_proof(&chosen.device, &device_circuit, &device_key, &statement.partition(k)?)?;
+        let witness = prove::Witness::of(&statement.partition(k)?)?;
+        let proved = prove::partition_proof(&chosen.device, &device_circuit, &device_key, k, witness)?;
         row.witness += proved.witness_time;
         row.proof += proved.proof.times.iter().map(|(_, t)| *t).sum::<Duration>();
         bytes.extend(proved.proof.proof.to_bytes());

@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use cuzk_backend::BackendError;
 use cuzk_filecoin::FilecoinError;
-use cuzk_groth16::{ProveError, SetupError, VerifyError};
+use cuzk_groth16::{ProveError, ResidencyError, SetupError, VerifyError};
 use cuzk_keys::KeyError;
 use cuzk_plugin::LoadError;
 
@@ -94,6 +94,15 @@ impl From<ProveError> for Failure {
             }
             ProveError::SelfCheck(_) => Self::new(Class::Verification, error),
             other => Self::new(Class::Input, other),
+        }
+    }
+}
+
+impl From<ResidencyError> for Failure {
+    fn from(error: ResidencyError) -> Self {
+        match error {
+            ResidencyError::Backend(error) => error.into(),
+            other => Self::new(Class::Memory, other),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cuzk_curve::{Bls12, Curve};
 use cuzk_filecoin::CircuitId;
-use cuzk_groth16::DeviceKey;
+use cuzk_groth16::{DeviceKey, ResidencyPlan};
 use cuzk_keys::{Digests, Format, KeyInfo, KeySource, NativeKeyFile, ParamsFile, ignore_progress, inspect};
 
 use crate::{
@@ -55,18 +55,27 @@ pub(crate) fn look_at(path: &Path) -> Result<KeyInfo, Failure> {
     Ok(inspect(path, Digests::Recorded, &mut ignore_progress)?)
 }
 
-/// Opens a key and copies it to a device.
-pub(crate) fn load(path: &Path, chosen: &Chosen) -> Result<DeviceKey<Bls12>, Failure> {
+/// Opens a key to prove with, and says what kind of key it is.
+pub(crate) fn open_to_prove(path: &Path) -> Result<Box<dyn KeySource<Bls12>>, Failure> {
     let source = open::<Bls12>(path)?;
     if !source.provenance().is_production() {
         tracing::info!("key {}: {}", path.display(), source.provenance());
     }
+    Ok(source)
+}
+
+/// Copies a key to a device as a plan says.
+pub(crate) fn load(
+    source: &dyn KeySource<Bls12>,
+    chosen: &Chosen,
+    plan: &ResidencyPlan,
+) -> Result<DeviceKey<Bls12>, Failure> {
     // A native key records digests of its sections: damage is found here and named, not by a proof that fails.
     let bar = progress::bar("checking digests", true);
     source.verify_digests(&mut progress::key_callback(&bar))?;
     bar.finish_and_clear();
     let bar = progress::bar("loading key", false);
-    let key = DeviceKey::load_with(&chosen.device, &*source, cuzk_backend::Residency::Device, &mut |done, total| {
+    let key = DeviceKey::load_with(&chosen.device, source, plan, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     })?;

@@ -18,6 +18,7 @@ mod progress;
 mod prove;
 mod report;
 mod setup;
+mod size;
 mod statement;
 mod verify;
 

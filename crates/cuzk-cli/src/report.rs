@@ -58,6 +58,14 @@ pub(crate) fn stages_json(times: &StageTimes) -> serde_json::Value {
         .into()
 }
 
+/// Bytes of the host's memory that are available, where the system tells.
+pub(crate) fn available_bytes() -> Option<u64> {
+    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = memory.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// The largest resident size of this process so far in bytes, where the system tells.
 pub(crate) fn peak_rss() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

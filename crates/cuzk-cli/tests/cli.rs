@@ -42,6 +42,8 @@ impl Stage {
             .env("XDG_CACHE_HOME", self.path("cache"))
             .env_remove("CUZK_PLUGIN_DIR")
             .env_remove("RAYON_NUM_THREADS")
+            .env_remove("CUZK_VRAM_LIMIT")
+            .env_remove("CUZK_PINNED_LIMIT")
             .env_remove("RUST_LOG")
             .output()
             .unwrap()
@@ -95,6 +97,14 @@ fn proves_and_verifies() {
     assert!(told["partitions"][0]["stages_ms"]["msm h"].as_f64().unwrap() > 0.0);
     let bytes = fs::read(&proof).unwrap();
     assert_eq!(bytes.len(), 192);
+    // The plan is made for a little more than this witness.
+    let (memory, partition) = (&told["memory"], &told["partitions"][0]);
+    let number = |value: &Value| value.as_u64().unwrap();
+    let (predicted, peak) = (number(&memory["predicted_peak_bytes"]), number(&memory["peak_bytes"]));
+    assert!(peak <= predicted && predicted - peak <= predicted / 20, "{memory}");
+    assert_eq!(number(&partition["uploaded_bytes"]), number(&partition["witness_bytes"]), "only the witness crosses");
+    assert_eq!(memory["sections"].as_array().unwrap().len(), 5);
+    assert!(memory["sections"][0]["why"].as_str().unwrap().contains("because the whole key fits"), "{memory}");
 
     let vk = stage.path("keys").join(vk_name());
     let inputs = stage.path("inputs.json");
@@ -176,9 +186,12 @@ fn each_class_of_failure_has_its_exit_code() {
     let out = stage.path("never.bin");
     let empty = stage.path("empty");
     fs::write(&empty, "").unwrap();
-    let cases: [(i32, Vec<&str>, &str); 9] = [
+    let cases: [(i32, Vec<&str>, &str); 12] = [
         (2, vec!["prove", "--out", "x"], "--c1"),
         (2, vec!["frobnicate"], "frobnicate"),
+        (2, vec!["backends", "--vram-limit", "6 parsecs"], "KiB, MiB, GiB, TiB"),
+        (2, vec!["setup", "winning-2k", "--backend", "cpu", "--vram-limit", "6GiB"], "--vram-limit 6442450944"),
+        (2, vec!["setup", "winning-2k", "--backend", "cpu", "--pinned-limit", "0.5GiB"], "--pinned-limit 536870912"),
         (3, vec!["prove", "--c1", "/nonexistent/c1.json", "--out", "x"], "/nonexistent/c1.json"),
         (3, vec!["prove", "--c1", empty.to_str().unwrap(), "--out", "x"], "empty"),
         (3, vec!["prove", "--c1", "/", "--out", "x"], "directory"),

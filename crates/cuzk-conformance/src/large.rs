@@ -37,7 +37,7 @@ impl Sums<'_> {
 
     fn load<G: AffineRepr>(&self, points: &[G]) -> Bases {
         let (count, residency) = (points.len() as u64, Residency::Device);
-        let spec = BasesSpec { curve: self.curve, group: self.group, count, residency };
+        let spec = BasesSpec { curve: self.curve, group: self.group, count, residency, multiples: 1 };
         done("load_bases", self.bench.device.load_bases(spec, points))
     }
 

@@ -21,13 +21,16 @@
 //! people's code (`halo2curves`). Inputs are random but fixed (ChaCha20 with the seed in the code), and not trivial: the checks
 //! assert that too.
 //!
+//! [`faults`] wraps any device in one that fails when a test says so, for tests of what is above devices.
+//!
 //! # Layering
-//! Imports `cuzk-backend` and `cuzk-curve`; imported by tests of backends only.
+//! Imports `cuzk-backend` and `cuzk-curve`; imported by tests only.
 //!
 //! # References
 //! The contract is `cuzk-backend`'s documentation; the conventions of transforms, matrices and sums are those of its plans.
 #![forbid(unsafe_code)]
 
+pub mod faults;
 pub mod fixed_base;
 pub mod large;
 pub mod matrices;
@@ -66,8 +69,10 @@ macro_rules! suite {
                 memory::buffers_keep_what_is_written,
                 memory::pinned_memory_travels_at_offsets,
                 memory::accounting_returns_to_zero,
+                memory::what_is_taken_was_predicted,
                 memory::out_of_memory_is_typed_and_harmless,
                 streams::events_order_streams,
+                streams::events_tell_the_time_between_them,
                 streams::objects_may_be_dropped_while_work_is_pending,
                 preconditions::of_memory,
                 preconditions::of_transforms,

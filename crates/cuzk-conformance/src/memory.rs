@@ -1,8 +1,10 @@
 //! Buffers, pinned memory, accounting.
 
+use std::any::Any;
+
 use cuzk_backend::{
-    AssignmentView, BackendError, BasesSpec, CoefficientIndices, Coset, Device, Direction, MatrixView, MemoryUsage,
-    NttPlan, Order, Pool, Residency, RowOffsets,
+    AssignmentShape, AssignmentView, BackendError, BasesSpec, CoefficientIndices, Coset, Device, Direction,
+    MatrixShape, MatrixView, MemoryUsage, NttPlan, Operation, Order, Pool, QuotientPlan, Residency, RowOffsets,
 };
 use cuzk_curve::{CurveId, GroupId, repr};
 use ff::Field;
@@ -129,7 +131,13 @@ pub fn accounting_returns_to_zero(suite: &Suite) {
         };
         let _assignment = done("upload_assignment", stream.upload_assignment(&assignment));
         grown_by(8 + 8 + 4 + 32, 0, "an assignment");
-        let spec = |residency| BasesSpec { curve: CurveId::Bls12_381, group: GroupId::G1, count: 1000, residency };
+        let spec = |residency| BasesSpec {
+            curve: CurveId::Bls12_381,
+            group: GroupId::G1,
+            count: 1000,
+            residency,
+            multiples: 1,
+        };
         let points = vec![<G1 as group::prime::PrimeCurveAffine>::generator(); 1000];
         let _bases = done("load_bases", device.load_bases(spec(Residency::Device), &points));
         grown_by(96_000, 0, "bases on the device");
@@ -144,6 +152,58 @@ pub fn accounting_returns_to_zero(suite: &Suite) {
         done("synchronize", stream.synchronize());
     }
     assert_eq!(in_use(), (0, 0), "after the last object");
+}
+
+/// Objects hold what was told before they were made, and a quotient does not take more than it was going to.
+pub fn what_is_taken_was_predicted(suite: &Suite) {
+    let Bench { device, stream } = suite.bench();
+    let curve = CurveId::Bls12_381;
+    let check = |operation: Operation, make: &dyn Fn() -> Box<dyn Any>| {
+        let told = done("workspace", device.workspace(&operation, u64::MAX));
+        let before = done("memory", device.memory());
+        let object = make();
+        let after = done("memory", device.memory());
+        let grown = (after.device.in_use - before.device.in_use, after.pinned.in_use - before.pinned.in_use);
+        assert_eq!(grown, (told.taken, told.pinned), "{operation:?}");
+        assert!(told.least == told.taken && told.taken == told.best, "{told:?}");
+        done("synchronize", stream.synchronize());
+        drop(object);
+    };
+    let (dictionary, scalars) = ([Scalar::ONE, -Scalar::ONE, Scalar::from(7)], scalars::<Scalar>(70, 2));
+    let offsets: Vec<u32> = (0..=50).collect();
+    let matrix = MatrixView {
+        curve,
+        n_columns: 3,
+        row_offsets: RowOffsets::U32(&offsets),
+        columns: &[2; 50],
+        coefficients: CoefficientIndices::U16(&[2; 50]),
+        dictionary: repr::as_bytes(&dictionary),
+    };
+    check(Operation::Matrix(MatrixShape::of(&matrix)), &|| Box::new(done("load_matrix", device.load_matrix(&matrix))));
+    check(Operation::Density { len: 6399 }, &|| Box::new(done("load_density", device.load_density(&[1; 100], 6399))));
+    let assignment = AssignmentView {
+        curve,
+        n_variables: 128,
+        ones: &[1, 0],
+        wide: &[!1, 0x7f],
+        rank: &[0, 63],
+        wide_scalars: repr::as_bytes(&scalars),
+    };
+    check(Operation::Assignment(AssignmentShape::of(&assignment)), &|| {
+        Box::new(done("upload_assignment", stream.upload_assignment(&assignment)))
+    });
+    let points = vec![<G1 as group::prime::PrimeCurveAffine>::generator(); 1000];
+    for residency in [Residency::Device, Residency::Pinned] {
+        let spec = BasesSpec { curve, group: GroupId::G1, count: 1000, residency, multiples: 1 };
+        check(Operation::Bases(spec), &|| Box::new(done("load_bases", device.load_bases(spec, &points))));
+    }
+    let plan = QuotientPlan { curve, log_n: 12 };
+    let told = done("workspace", device.workspace(&Operation::Quotient(plan), u64::MAX));
+    let [a, b] = [(); 2].map(|()| done("alloc", device.alloc(32 << 12)));
+    done("quotient", stream.quotient(&plan, &a, &b));
+    done("synchronize", stream.synchronize());
+    let peak = done("memory", device.memory()).device.peak;
+    assert!(peak <= 2 * (32 << 12) + told.taken, "{peak} with {told:?}");
 }
 
 /// What does not fit is refused with its numbers and changes nothing; what fits is then still served.
@@ -170,7 +230,8 @@ pub fn out_of_memory_is_typed_and_harmless(suite: &Suite) {
     check("a huge buffer", Pool::Device, device.alloc(u64::MAX).err());
     check("large pinned memory", Pool::Pinned, device.alloc_pinned(pinned + 1).err());
     check("huge pinned memory", Pool::Pinned, device.alloc_pinned(u64::MAX).err());
-    let spec = |residency| BasesSpec { curve: CurveId::Bn254, group: GroupId::G2, count: 1 << 40, residency };
+    let spec =
+        |residency| BasesSpec { curve: CurveId::Bn254, group: GroupId::G2, count: 1 << 40, residency, multiples: 1 };
     check("many bases", Pool::Device, device.bases_loader(spec(Residency::Device)).err());
     check("many streamed bases", Pool::Pinned, device.bases_loader(spec(Residency::Pinned)).err());
 

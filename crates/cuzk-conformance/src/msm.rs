@@ -23,7 +23,8 @@ struct Sums<'a> {
 
 impl Sums<'_> {
     fn load<G: AffineRepr>(&self, points: &[G], residency: Residency) -> Bases {
-        let spec = BasesSpec { curve: self.curve, group: self.group, count: points.len() as u64, residency };
+        let spec =
+            BasesSpec { curve: self.curve, group: self.group, count: points.len() as u64, residency, multiples: 1 };
         done("load_bases", self.bench.device.load_bases(spec, points))
     }
 

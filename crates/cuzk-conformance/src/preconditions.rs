@@ -187,7 +187,7 @@ pub fn of_sums(suite: &Suite) {
     let bench = suite.bench();
     let Bench { device, stream } = &bench;
     let points = [G1::generator(); 8];
-    let spec = BasesSpec { curve: CURVE, group: GroupId::G1, count: 8, residency: Residency::Device };
+    let spec = BasesSpec { curve: CURVE, group: GroupId::G1, count: 8, residency: Residency::Device, multiples: 1 };
     refused("points of another size", device.load_bases(spec, &[G2::generator(); 8]));
     refused("a point too few", device.load_bases(spec, &points[..7]));
     refused("a point too many", device.load_bases(spec, &[G1::generator(); 9]));
@@ -270,7 +270,7 @@ pub fn of_other_devices(suite: &Suite) {
     refused("a buffer to be transformed", stream.ntt(&plan, &other));
     refused("a quotient's a", stream.quotient(&QuotientPlan { curve: CURVE, log_n: 3 }, &other, &own));
     refused("a quotient's b", stream.quotient(&QuotientPlan { curve: CURVE, log_n: 3 }, &own, &other));
-    let spec = BasesSpec { curve: CURVE, group: GroupId::G1, count: 8, residency: Residency::Device };
+    let spec = BasesSpec { curve: CURVE, group: GroupId::G1, count: 8, residency: Residency::Device, multiples: 1 };
     let points = [G1::generator(); 8];
     assert!(points[0].is_valid());
     let bases = done("load_bases", foreign.device.load_bases(spec, &points));

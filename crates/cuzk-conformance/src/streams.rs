@@ -57,6 +57,30 @@ pub fn events_order_streams(suite: &Suite) {
     assert!(done("is_done", event.is_done()));
 }
 
+/// Events of a stream follow each other in time, and what lies between them is not longer than the host saw it last.
+pub fn events_tell_the_time_between_them(suite: &Suite) {
+    let Bench { device, stream } = suite.bench();
+    let n = 1 << 24;
+    let buffer = done("alloc", device.alloc(n));
+    let started = Instant::now();
+    let marks: Vec<_> = (0..4)
+        .map(|_| {
+            let mark = done("record", stream.record());
+            done("fill_zero", stream.fill_zero(&buffer, 0, n));
+            mark
+        })
+        .collect();
+    let between = |from: usize, to: usize| done("elapsed_since", marks[to].elapsed_since(&marks[from]));
+    let all = between(0, 3);
+    let host = started.elapsed();
+    assert!(all <= host + host / 10, "{all:?} on the device, {host:?} on the host");
+    assert_eq!(between(0, 0), Duration::ZERO);
+    assert_eq!(between(3, 0), Duration::ZERO, "a later event came first");
+    let parts: Duration = (0..3).map(|i| between(i, i + 1)).sum();
+    // The clocks of devices are counted in half microseconds.
+    assert!(parts.abs_diff(all) <= Duration::from_micros(8), "{parts:?} in parts, {all:?} at once");
+}
+
 /// Buffers, pinned memory and streams may be dropped at once after work on them was enqueued; their memory comes back.
 pub fn objects_may_be_dropped_while_work_is_pending(suite: &Suite) {
     let device = suite.device();
@@ -121,7 +145,8 @@ pub fn a_proof_is_computed_in_one_order<C: Curve>(suite: &Suite) {
             dictionary: repr::as_bytes(&[C::Fr::ONE, -C::Fr::ONE]),
         }),
     );
-    let spec = BasesSpec { curve: C::ID, group: GroupId::G1, count: n as u64, residency: Residency::Device };
+    let spec =
+        BasesSpec { curve: C::ID, group: GroupId::G1, count: n as u64, residency: Residency::Device, multiples: 1 };
     let points = multiples::<C::G1Affine>(n);
     let bases = done("load_bases", device.load_bases(spec, &points));
     let packed = Packed::<C::Fr>::random(n, 6);

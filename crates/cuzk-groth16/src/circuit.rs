@@ -61,7 +61,7 @@ impl DeviceCircuit {
     }
 }
 
-fn view<F: ScalarRepr>(matrix: &CsrMatrix<F>) -> MatrixView<'_> {
+pub(crate) fn view<F: ScalarRepr>(matrix: &CsrMatrix<F>) -> MatrixView<'_> {
     MatrixView {
         curve: F::CURVE,
         n_columns: matrix.n_cols() as u64,

@@ -7,7 +7,7 @@ use cuzk_curve::Curve;
 use cuzk_keys::{KeySource, Section, VerifyingKey};
 use group::prime::PrimeCurveAffine;
 
-use crate::{DeviceCircuit, PreparedVerifyingKey, ProveError};
+use crate::{DeviceCircuit, PreparedVerifyingKey, ProveError, ResidencyPlan};
 
 /// Points read from the key at once: 2^18 of G1 are 24 MiB, of G2 48.
 const CHUNK: usize = 1 << 18;
@@ -31,23 +31,50 @@ pub(crate) struct VerifyingHalf<C: Curve> {
 }
 
 impl<C: Curve> DeviceKey<C> {
-    /// Copies a key to a device, chunk by chunk: the host holds one chunk of it at a time.
+    /// Copies a key to a device, all of it into the device's memory and chunk by chunk: the host holds one chunk of it
+    /// at a time. For keys that surely fit; [`DeviceKey::load_with`] goes by a plan.
     ///
     /// # Errors
     /// The key cannot be read or its verifying key is malformed; the device has no room, or fails.
     pub fn load(device: &Device, source: &dyn KeySource<C>) -> Result<Self, ProveError> {
-        Self::load_with(device, source, Residency::Device, &mut |_, _| {})
+        let spec = |section: Section| BasesSpec {
+            curve: C::ID,
+            group: section.group(),
+            count: source.count(section) as u64,
+            residency: Residency::Device,
+            multiples: 1,
+        };
+        Self::load_sections(device, source, &spec, &mut |_, _| {})
     }
 
-    /// As [`DeviceKey::load`], with a choice of where the points are kept and a callback that is told after each chunk how many
+    /// As [`DeviceKey::load`], each section where the plan says, with a callback that is told after each chunk how many
     /// points of how many have been loaded.
     ///
     /// # Errors
-    /// As [`DeviceKey::load`].
+    /// As [`DeviceKey::load`]; [`ProveError::KeyMismatch`] or [`ProveError::InputMismatch`] if the plan is for another
+    /// circuit.
     pub fn load_with(
         device: &Device,
         source: &dyn KeySource<C>,
-        residency: Residency,
+        plan: &ResidencyPlan,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, ProveError> {
+        plan.circuit().check_counts(&source.counts())?;
+        let [h, l, a, b_g1, b_g2] = plan.sections().map(|s| s.spec);
+        let spec = |section: Section| match section {
+            Section::H => h,
+            Section::L => l,
+            Section::A => a,
+            Section::BG1 => b_g1,
+            Section::BG2 => b_g2,
+        };
+        Self::load_sections(device, source, &spec, progress)
+    }
+
+    fn load_sections(
+        device: &Device,
+        source: &dyn KeySource<C>,
+        spec: &dyn Fn(Section) -> BasesSpec,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, ProveError> {
         let vk = source.vk().clone();
@@ -55,8 +82,8 @@ impl<C: Curve> DeviceKey<C> {
         let total = Section::ALL.into_iter().map(|section| source.count(section) as u64).sum();
         let mut done = 0;
         let mut load = |section: Section| -> Result<Bases, ProveError> {
+            let spec = spec(section);
             let count = source.count(section);
-            let spec = BasesSpec { curve: C::ID, group: section.group(), count: count as u64, residency };
             let mut loader = device.bases_loader(spec)?;
             let chunk = CHUNK.min(count);
             let mut g1 = vec![C::G1Affine::identity(); if section == Section::BG2 { 0 } else { chunk }];

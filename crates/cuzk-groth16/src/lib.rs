@@ -9,6 +9,7 @@
 //! | step | where |
 //! |---|---|
 //! | constraint system onto the device | [`DeviceCircuit`] |
+//! | what of the key lies where, and what a proof takes | [`ResidencyPlan`] |
 //! | proving key onto the device | [`DeviceKey`] |
 //! | A·w, B·w, quotient, five MSMs | [`prove_start`] |
 //! | (A, B, C) from the five sums | [`PendingProof::finish`] |
@@ -61,6 +62,7 @@ mod key;
 mod proof;
 mod prove;
 pub mod qap;
+mod residency;
 mod setup;
 mod verify;
 
@@ -69,5 +71,8 @@ pub use error::{ProveError, SetupError, VerifyError};
 pub use key::DeviceKey;
 pub use proof::{Proof, proof_bytes};
 pub use prove::{FinishedProof, PendingProof, Randomness, Stage, StageTimes, prove_start};
+pub use residency::{
+    Budget, CircuitShape, Part, Placement, ResidencyError, ResidencyPlan, SectionPlan, assignment_shape,
+};
 pub use setup::{setup, setup_deterministic};
 pub use verify::{PreparedVerifyingKey, decode_inputs};

@@ -89,7 +89,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// How long each stage took, in the order in which they ended.
+/// How long each stage took, in order: on the device by its own clock, on the host by the host's.
 pub type StageTimes = Vec<(Stage, Duration)>;
 
 /// A proof whose work on the device is done, and which is not yet assembled.
@@ -117,34 +117,31 @@ pub struct FinishedProof<C: Curve> {
     pub times: StageTimes,
 }
 
-/// Notes when the stages of a stream end, without making it wait.
+/// Marks in a stream where its stages end, and their times by the device's clock.
 struct Clock<'a> {
     stream: &'a Stream,
-    last: Instant,
-    marks: Vec<(Stage, Event, Option<Instant>)>,
+    begin: Event,
+    marks: Vec<(Stage, Event)>,
 }
 
 impl<'a> Clock<'a> {
-    fn new(stream: &'a Stream) -> Self {
-        Self { stream, last: Instant::now(), marks: Vec::new() }
+    fn new(stream: &'a Stream) -> Result<Self, ProveError> {
+        Ok(Self { stream, begin: stream.record()?, marks: Vec::new() })
     }
 
-    /// The work enqueued so far is the end of this stage. A device that executes at once is done by now.
+    /// The work enqueued so far is the end of this stage.
     fn mark(&mut self, stage: Stage) -> Result<(), ProveError> {
-        let event = self.stream.record()?;
-        let ended = event.is_done()?.then(Instant::now);
-        self.marks.push((stage, event, ended));
+        self.marks.push((stage, self.stream.record()?));
         Ok(())
     }
 
     /// Waits for all stages.
-    fn finish(mut self) -> Result<StageTimes, ProveError> {
+    fn finish(self) -> Result<StageTimes, ProveError> {
         let mut times = StageTimes::new();
-        for (stage, event, ended) in self.marks.drain(..) {
-            event.wait()?;
-            let ended = ended.unwrap_or_else(Instant::now);
-            times.push((stage, ended.saturating_duration_since(self.last)));
-            self.last = ended.max(self.last);
+        let mut last = &self.begin;
+        for (stage, event) in &self.marks {
+            times.push((*stage, event.elapsed_since(last)?));
+            last = event;
         }
         Ok(times)
     }
@@ -170,7 +167,7 @@ pub fn prove_start<C: Curve>(
     }
     let device = stream.device();
     let n = 1u64 << circuit.log_n;
-    let mut clock = Clock::new(stream);
+    let mut clock = Clock::new(stream)?;
 
     let w = stream.upload_assignment(&AssignmentView {
         curve: C::ID,

@@ -1,4 +1,4 @@
-/* The boundary between the prover and a backend in a shared library, version 1.0.
+/* The boundary between the prover and a backend in a shared library, version 2.0.
  *
  * A plugin exports cuzk_backend_plugin and nothing else. Ownership, threads, errors and versions: docs/plugin-abi.md.
  * All structures have the natural layout of a 64-bit little-endian system; fields named "reserved" are zero. */
@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define CUZK_MAGIC UINT64_C(0x67756c706b7a7563) /* "cuzkplug" in memory */
-#define CUZK_ABI_MAJOR 1
+#define CUZK_ABI_MAJOR 2
 #define CUZK_ABI_MINOR 0
 
 /* What every function returns, and what it then stores in the error record. */
@@ -62,6 +62,16 @@ typedef uint32_t cuzk_status;
 #define CUZK_HANDLE_BASES 8
 #define CUZK_HANDLE_PENDING 9
 
+#define CUZK_OPERATION_NTT 1
+#define CUZK_OPERATION_QUOTIENT 2
+#define CUZK_OPERATION_MATRIX 3
+#define CUZK_OPERATION_DENSITY 4
+#define CUZK_OPERATION_ASSIGNMENT 5
+#define CUZK_OPERATION_EVALUATE 6
+#define CUZK_OPERATION_BASES 7
+#define CUZK_OPERATION_MSM 8
+#define CUZK_OPERATION_FIXED_BASE 9
+
 /* len elements; data may be null if len is 0. */
 typedef struct { const uint8_t *data; uint64_t len; } cuzk_bytes;
 typedef struct { const uint32_t *data; uint64_t len; } cuzk_words32;
@@ -99,12 +109,14 @@ typedef struct {
     uint32_t reserved;
 } cuzk_device_options;
 
-typedef struct { uint64_t in_use, reserved, capacity; } cuzk_pool_usage;
+/* peak: the most bytes taken at a time since the device was opened */
+typedef struct { uint64_t in_use, reserved, capacity, peak; } cuzk_pool_usage;
 
 typedef struct {
     cuzk_pool_usage device;
     cuzk_pool_usage pinned;
     uint64_t driver_free;
+    uint64_t uploaded; /* bytes copied to the device's memory since it was opened */
 } cuzk_memory_usage;
 
 typedef struct {
@@ -153,7 +165,7 @@ typedef struct {
     uint32_t curve;
     uint32_t group;
     uint32_t residency;
-    uint32_t reserved;
+    uint32_t multiples; /* of each point, itself counted */
     uint64_t count;
 } cuzk_bases_spec;
 
@@ -172,6 +184,39 @@ typedef struct {
     uint64_t count;
     cuzk_bytes base; /* one affine point */
 } cuzk_fixed_base_plan;
+
+typedef struct {
+    uint32_t curve;
+    uint32_t row_offset_bytes;  /* 4 or 8 */
+    uint32_t coefficient_bytes; /* 1, 2 or 4 */
+    uint32_t reserved;
+    uint64_t n_rows;
+    uint64_t n_nonzeros;
+    uint64_t n_coefficients; /* different ones */
+} cuzk_matrix_shape;
+
+typedef struct {
+    uint32_t curve;
+    uint32_t reserved;
+    uint64_t n_variables;
+    uint64_t n_ones; /* that are 1, or a bound */
+    uint64_t n_wide; /* that are neither 0 nor 1, or a bound */
+} cuzk_assignment_shape;
+
+/* An operation by its sizes. What the kind does not name is zero. */
+typedef struct {
+    uint32_t kind;
+    uint32_t scalars;                 /* MSM: CUZK_SCALARS_DENSE or CUZK_SCALARS_ASSIGNMENT */
+    uint64_t len;                     /* DENSITY: its variables; MSM of an assignment: those of the range */
+    cuzk_ntt_plan ntt;                /* NTT, without the shift; QUOTIENT: curve and log_n */
+    cuzk_bases_spec bases;            /* BASES, MSM; FIXED_BASE: curve, group, count */
+    cuzk_matrix_shape matrix;         /* MATRIX, EVALUATE */
+    cuzk_assignment_shape assignment; /* ASSIGNMENT; MSM of an assignment */
+} cuzk_operation;
+
+/* Bytes that an operation takes: in device memory at least, with the room asked about, and with any room; what it keeps
+ * of that afterwards, until the room is needed; and in pinned memory. */
+typedef struct { uint64_t least, taken, best, kept, pinned; } cuzk_workspace;
 
 /* The table. The first four fields are the same in all versions. */
 typedef struct {
@@ -192,6 +237,8 @@ typedef struct {
     cuzk_status (*info)(void *device, cuzk_device_info_sink sink, void *sink_context, cuzk_error *error);
     cuzk_status (*memory)(void *device, cuzk_memory_usage *usage, cuzk_error *error);
     cuzk_status (*release)(void *device, uint32_t kind, uint64_t id, cuzk_error *error);
+    cuzk_status (*workspace)(void *device, const cuzk_operation *operation, uint64_t room, cuzk_workspace *workspace,
+                             cuzk_error *error);
 
     cuzk_status (*buffer_create)(void *device, uint64_t bytes, uint64_t *id, cuzk_error *error);
     cuzk_status (*host_create)(void *device, uint64_t bytes, cuzk_host_memory *memory, cuzk_error *error);
@@ -201,6 +248,7 @@ typedef struct {
     cuzk_status (*stream_wait)(void *device, uint64_t stream, uint64_t event, cuzk_error *error);
     cuzk_status (*event_query)(void *device, uint64_t event, uint32_t *done, cuzk_error *error);
     cuzk_status (*event_wait)(void *device, uint64_t event, cuzk_error *error);
+    cuzk_status (*event_elapsed)(void *device, uint64_t from, uint64_t to, uint64_t *nanoseconds, cuzk_error *error);
 
     cuzk_status (*upload)(void *device, uint64_t stream, uint64_t source, uint64_t source_offset, uint64_t target,
                           uint64_t target_offset, uint64_t bytes, cuzk_error *error);

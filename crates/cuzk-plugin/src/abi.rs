@@ -13,7 +13,7 @@ compile_error!("the plugin boundary is defined for 64-bit pointers");
 pub const MAGIC: u64 = u64::from_le_bytes(*b"cuzkplug");
 
 /// The version of this boundary.
-pub const VERSION: AbiVersion = AbiVersion { major: 1, minor: 0 };
+pub const VERSION: AbiVersion = AbiVersion { major: 2, minor: 0 };
 
 /// The one symbol that a plugin exports; see [`crate::vtable::Entry`].
 pub const ENTRY_SYMBOL: &str = "cuzk_backend_plugin";
@@ -157,6 +157,8 @@ pub struct PoolUsage {
     pub reserved: u64,
     /// Bytes that it may hold.
     pub capacity: u64,
+    /// The most bytes taken at a time.
+    pub peak: u64,
 }
 
 /// See [`cuzk_backend::MemoryUsage`].
@@ -169,6 +171,8 @@ pub struct MemoryUsage {
     pub pinned: PoolUsage,
     /// Free bytes as the driver sees them.
     pub driver_free: u64,
+    /// Bytes copied to the device's memory.
+    pub uploaded: u64,
 }
 
 /// Pinned memory: `data` stays where it is until `id` is released.
@@ -208,7 +212,7 @@ pub enum HandleKind {
 }
 
 /// See [`cuzk_backend::NttPlan`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct NttPlan {
     /// Number of the curve.
@@ -286,7 +290,7 @@ pub struct AssignmentView {
 }
 
 /// See [`cuzk_backend::BasesSpec`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct BasesSpec {
     /// Number of the curve.
@@ -295,8 +299,8 @@ pub struct BasesSpec {
     pub group: u32,
     /// Number of the residency.
     pub residency: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Multiples of each point, itself counted.
+    pub multiples: u32,
     /// Number of points.
     pub count: u64,
 }
@@ -340,13 +344,109 @@ pub struct FixedBasePlan {
     pub base: Slice<u8>,
 }
 
+/// See [`cuzk_backend::MatrixShape`].
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct MatrixShape {
+    /// Number of the curve.
+    pub curve: u32,
+    /// Bytes of a row offset: 4 or 8.
+    pub row_offset_bytes: u32,
+    /// Bytes of a coefficient index: 1, 2 or 4.
+    pub coefficient_bytes: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Number of constraints.
+    pub n_rows: u64,
+    /// Number of non-zeros.
+    pub n_nonzeros: u64,
+    /// Number of different coefficients.
+    pub n_coefficients: u64,
+}
+
+/// See [`cuzk_backend::AssignmentShape`].
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct AssignmentShape {
+    /// Number of the curve.
+    pub curve: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Number of variables.
+    pub n_variables: u64,
+    /// How many are 1, or a bound.
+    pub n_ones: u64,
+    /// How many are neither 0 nor 1, or a bound.
+    pub n_wide: u64,
+}
+
+/// The kind of an [`Operation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum OperationKind {
+    /// `ntt`.
+    Ntt = 1,
+    /// `log_n` and the curve of `ntt`.
+    Quotient = 2,
+    /// `matrix`.
+    Matrix = 3,
+    /// `len`.
+    Density = 4,
+    /// `assignment`.
+    Assignment = 5,
+    /// `matrix`.
+    Evaluate = 6,
+    /// `bases`.
+    Bases = 7,
+    /// `bases`, `scalars`; of an assignment `assignment` and `len`, too.
+    Msm = 8,
+    /// Curve, group and count of `bases`.
+    FixedBase = 9,
+}
+
+/// See [`cuzk_backend::Operation`]. What the kind does not name is zero.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Operation {
+    /// An [`OperationKind`].
+    pub kind: u32,
+    /// [`MsmOperands::DENSE`] or [`MsmOperands::ASSIGNMENT`] for a multi-scalar multiplication.
+    pub scalars: u32,
+    /// Number of variables: of a bitmap, or of a range.
+    pub len: u64,
+    /// A transform; the shift of its coset is zero, because it does not matter here.
+    pub ntt: NttPlan,
+    /// A list of points.
+    pub bases: BasesSpec,
+    /// A matrix.
+    pub matrix: MatrixShape,
+    /// An assignment.
+    pub assignment: AssignmentShape,
+}
+
+/// See [`cuzk_backend::Workspace`].
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Workspace {
+    /// The least device memory.
+    pub least: u64,
+    /// The device memory that is taken with the room asked about.
+    pub taken: u64,
+    /// The device memory that is taken with any room.
+    pub best: u64,
+    /// The part of `taken` that is kept afterwards until the room is needed.
+    pub kept: u64,
+    /// Pinned memory.
+    pub pinned: u64,
+}
+
 // The boundary does not change by accident.
 const _: () = {
     assert!(size_of::<Slice<u64>>() == 16);
     assert!(size_of::<ErrorRecord>() == 112);
     assert!(size_of::<DeviceInfo>() == 96);
     assert!(size_of::<DeviceOptions>() == 24);
-    assert!(size_of::<MemoryUsage>() == 56);
+    assert!(size_of::<MemoryUsage>() == 80);
     assert!(size_of::<HostMemory>() == 24);
     assert!(size_of::<NttPlan>() == 56);
     assert!(size_of::<QuotientPlan>() == 8);
@@ -355,4 +455,8 @@ const _: () = {
     assert!(size_of::<BasesSpec>() == 24);
     assert!(size_of::<MsmOperands>() == 40);
     assert!(size_of::<FixedBasePlan>() == 32);
+    assert!(size_of::<MatrixShape>() == 40);
+    assert!(size_of::<AssignmentShape>() == 32);
+    assert!(size_of::<Operation>() == 168);
+    assert!(size_of::<Workspace>() == 40);
 };

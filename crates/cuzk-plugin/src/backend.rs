@@ -12,7 +12,7 @@ use std::{
 use cuzk_backend::{
     AssignmentId, AssignmentView, Backend, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo,
     DeviceOps, DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView, MemoryUsage,
-    MsmOperands, NttPlan, PendingId, QuotientPlan, Result, StreamId,
+    MsmOperands, NttPlan, Operation, PendingId, QuotientPlan, Result, StreamId, Workspace,
 };
 
 use crate::{
@@ -307,6 +307,12 @@ impl DeviceOps for PluginDevice {
         }
     }
 
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace> {
+        let mut workspace = abi::Workspace::default();
+        call!(self.workspace(&abi::Operation::new(operation), room, &mut workspace))?;
+        Ok(workspace.decode())
+    }
+
     fn buffer_create(&self, bytes: u64) -> Result<BufferId> {
         call_for!(self.buffer_create(bytes)).map(BufferId)
     }
@@ -336,6 +342,10 @@ impl DeviceOps for PluginDevice {
 
     fn event_wait(&self, event: EventId) -> Result<()> {
         call!(self.event_wait(event.0))
+    }
+
+    fn event_elapsed(&self, from: EventId, to: EventId) -> Result<u64> {
+        call_for!(self.event_elapsed(from.0, to.0))
     }
 
     fn upload(

@@ -120,6 +120,7 @@ fn describe(context: &'static Context) -> Vtable {
         info: Some(info),
         memory: Some(memory),
         release: Some(release),
+        workspace: Some(workspace),
         buffer_create: Some(buffer_create),
         host_create: Some(host_create),
         stream_create: Some(stream_create),
@@ -127,6 +128,7 @@ fn describe(context: &'static Context) -> Vtable {
         stream_wait: Some(stream_wait),
         event_query: Some(event_query),
         event_wait: Some(event_wait),
+        event_elapsed: Some(event_elapsed),
         upload: Some(upload),
         download: Some(download),
         upload_bytes: Some(upload_bytes),
@@ -238,6 +240,13 @@ functions! { device;
         Ok(())
     }
 
+    fn workspace(ops, operation: *const abi::Operation, room: u64, workspace: *mut abi::Workspace) {
+        let place = place("workspace", workspace)?;
+        let operation = pointee("workspace", operation)?.decode()?;
+        place.write(abi::Workspace::new(&ops.workspace(&operation, room)?));
+        Ok(())
+    }
+
     fn buffer_create(ops, bytes: u64, id: *mut u64) {
         let place = place("buffer_create", id)?;
         place.write(ops.buffer_create(bytes)?.0);
@@ -279,6 +288,11 @@ functions! { device;
 
     fn event_wait(ops, event: u64) {
         ops.event_wait(EventId(event))
+    }
+
+    fn event_elapsed(ops, from: u64, to: u64, nanoseconds: *mut u64) {
+        place("event_elapsed", nanoseconds)?.write(ops.event_elapsed(EventId(from), EventId(to))?);
+        Ok(())
     }
 
     fn upload(

@@ -177,13 +177,21 @@ impl abi::DeviceOptions {
 
 impl abi::MemoryUsage {
     pub(crate) fn new(usage: &MemoryUsage) -> Self {
-        let pool = |p: PoolUsage| abi::PoolUsage { in_use: p.in_use, reserved: p.reserved, capacity: p.capacity };
-        Self { device: pool(usage.device), pinned: pool(usage.pinned), driver_free: usage.driver_free }
+        let pool = |p: PoolUsage| {
+            let PoolUsage { in_use, reserved, capacity, peak } = p;
+            abi::PoolUsage { in_use, reserved, capacity, peak }
+        };
+        let MemoryUsage { device, pinned, driver_free, uploaded } = *usage;
+        Self { device: pool(device), pinned: pool(pinned), driver_free, uploaded }
     }
 
     pub(crate) fn decode(&self) -> MemoryUsage {
-        let pool = |p: abi::PoolUsage| PoolUsage { in_use: p.in_use, reserved: p.reserved, capacity: p.capacity };
-        MemoryUsage { device: pool(self.device), pinned: pool(self.pinned), driver_free: self.driver_free }
+        let pool = |p: abi::PoolUsage| {
+            let abi::PoolUsage { in_use, reserved, capacity, peak } = p;
+            PoolUsage { in_use, reserved, capacity, peak }
+        };
+        let Self { device, pinned, driver_free, uploaded } = *self;
+        MemoryUsage { device: pool(device), pinned: pool(pinned), driver_free, uploaded }
     }
 }
 
@@ -333,8 +341,8 @@ impl abi::AssignmentView {
 
 impl abi::BasesSpec {
     pub(crate) fn new(spec: &BasesSpec) -> Self {
-        let BasesSpec { curve, group, count, residency } = *spec;
-        Self { curve: curve as u32, group: group as u32, residency: residency as u32, reserved: 0, count }
+        let BasesSpec { curve, group, count, residency, multiples } = *spec;
+        Self { curve: curve as u32, group: group as u32, residency: residency as u32, multiples, count }
     }
 
     pub(crate) fn decode(&self) -> Result<BasesSpec> {
@@ -345,6 +353,7 @@ impl abi::BasesSpec {
             group: group(OP, self.group)?,
             count: self.count,
             residency: known(OP, "the residency", self.residency, residency)?,
+            multiples: self.multiples,
         })
     }
 }
@@ -402,3 +411,4 @@ impl abi::FixedBasePlan {
 
 #[cfg(test)]
 mod tests;
+mod workspaces;

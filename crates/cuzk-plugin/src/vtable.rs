@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use crate::abi::{
     AbiVersion, AssignmentView, BasesSpec, DeviceInfoSink, DeviceOptions, ErrorRecord, FixedBasePlan, HostMemory,
-    MatrixView, MemoryUsage, MsmOperands, NttPlan, QuotientPlan, Status, Text,
+    MatrixView, MemoryUsage, MsmOperands, NttPlan, Operation, QuotientPlan, Status, Text, Workspace,
 };
 
 /// The symbol that a plugin exports: stores the address of its table, which stays valid and unchanged for the life of
@@ -79,6 +79,8 @@ table! {
     fn memory(device: *mut c_void, usage: *mut MemoryUsage);
     /// Frees an object; `kind` is a [`crate::abi::HandleKind`].
     fn release(device: *mut c_void, kind: u32, id: u64);
+    /// The memory that an operation takes if `room` bytes are free then.
+    fn workspace(device: *mut c_void, operation: *const Operation, room: u64, workspace: *mut Workspace);
 
     /// Allocates device memory.
     fn buffer_create(device: *mut c_void, bytes: u64, id: *mut u64);
@@ -95,6 +97,8 @@ table! {
     fn event_query(device: *mut c_void, event: u64, done: *mut u32);
     /// Waits for an event.
     fn event_wait(device: *mut c_void, event: u64);
+    /// Stores the nanoseconds from one event to another, both done; 0 if the second was done first.
+    fn event_elapsed(device: *mut c_void, from: u64, to: u64, nanoseconds: *mut u64);
 
     /// Copies from pinned memory to a buffer.
     fn upload(
@@ -160,8 +164,8 @@ unsafe impl Sync for Vtable {}
 // SAFETY: as above; nothing in it belongs to a thread.
 unsafe impl Send for Vtable {}
 
-// The version, the name, the context, and 31 functions.
+// The version, the name, the context, and 33 functions.
 const _: () = {
     assert!(size_of::<Header>() == 24);
-    assert!(size_of::<Vtable>() == 24 + 32 + 8 + 8 * 31);
+    assert!(size_of::<Vtable>() == 24 + 32 + 8 + 8 * 33);
 };

@@ -7,7 +7,9 @@
 
 #if defined(__CUDACC__)
 typedef unsigned int u32;
+typedef int i32;
 typedef unsigned long long u64;
+typedef long long i64;
 #define CUZK_FN static __device__ __forceinline__
 // Kept as a call: for code that is large and seldom run.
 #define CUZK_FN_CALL static __device__ __noinline__
@@ -16,7 +18,9 @@ typedef unsigned long long u64;
 #define CUZK_NO_UNROLL _Pragma("unroll 1")
 #elif defined(__OPENCL_VERSION__)
 typedef uint u32;
+typedef int i32;
 typedef ulong u64;
+typedef long i64;
 #define CUZK_FN static inline
 #define CUZK_FN_CALL static
 #define CUZK_GLOBAL __global
@@ -25,7 +29,9 @@ typedef ulong u64;
 #else
 #include <stdint.h>
 typedef uint32_t u32;
+typedef int32_t i32;
 typedef uint64_t u64;
+typedef int64_t i64;
 #define CUZK_FN static inline
 #define CUZK_FN_CALL static
 #define CUZK_GLOBAL

@@ -17,7 +17,6 @@
 #define FIELD_MODULUS FR_MODULUS
 #define FIELD_ONE FR_ONE
 #define FIELD_R2 FR_R2
-#define FIELD_MINUS_TWO FR_MINUS_TWO
 #define FIELD_INV FR_INV
 #define FIELD_LOW_IS_ONE FR_LOW_IS_ONE
 #include "field.inc.h"
@@ -26,7 +25,6 @@
 #undef FIELD_MODULUS
 #undef FIELD_ONE
 #undef FIELD_R2
-#undef FIELD_MINUS_TWO
 #undef FIELD_INV
 #undef FIELD_LOW_IS_ONE
 
@@ -35,7 +33,6 @@
 #define FIELD_MODULUS FP_MODULUS
 #define FIELD_ONE FP_ONE
 #define FIELD_R2 FP_R2
-#define FIELD_MINUS_TWO FP_MINUS_TWO
 #define FIELD_INV FP_INV
 #define FIELD_LOW_IS_ONE FP_LOW_IS_ONE
 #include "field.inc.h"
@@ -44,7 +41,6 @@
 #undef FIELD_MODULUS
 #undef FIELD_ONE
 #undef FIELD_R2
-#undef FIELD_MINUS_TWO
 #undef FIELD_INV
 #undef FIELD_LOW_IS_ONE
 

@@ -4,7 +4,6 @@
 //   FIELD_MODULUS    initializer lists of limbs, least significant first: the modulus,
 //   FIELD_ONE          R mod p with R = 2^(32 limbs),
 //   FIELD_R2           R² mod p
-//   FIELD_MINUS_TWO    p − 2
 //   FIELD_INV        −p⁻¹ mod 2^32
 //   FIELD_LOW_IS_ONE 1 if the two lowest limbs of p are 1 and 2^32 − 1, else 0
 // Elements are fully reduced, below p, and p is below 2^(32 limbs − 1).
@@ -403,19 +402,7 @@ CUZK_FN F(_t) F(_from_mont)(F(_t) a) {
     return F(_redc)(w);
 }
 
-// a⁻¹ by Fermat's little theorem, a^(p−2), four bits of the exponent at a time; 0 for 0.
-CUZK_FN_CALL F(_t) F(_inv)(F(_t) a) {
-    const u32 e[FN_LIMBS] = FIELD_MINUS_TWO;
-    F(_t) powers[16];
-    powers[0] = F(_one)();
-    CUZK_NO_UNROLL for (int i = 1; i < 16; i++) powers[i] = F(_mul_call)(powers[i - 1], a);
-    F(_t) r = powers[e[FN_LIMBS - 1] >> 28];
-    CUZK_NO_UNROLL for (int i = 8 * FN_LIMBS - 2; i >= 0; i--) {
-        CUZK_NO_UNROLL for (int k = 0; k < 4; k++) r = F(_sqr_call)(r);
-        r = F(_mul_call)(r, powers[(e[i >> 3] >> (4 * (i & 7))) & 15]);
-    }
-    return r;
-}
+#include "inverse.inc.h"
 
 #undef F
 #undef FN_LIMBS

@@ -28,6 +28,7 @@ struct dim3 {
     dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 using std::max;
 using std::min;
@@ -131,6 +132,7 @@ static inline unsigned __shfl_up_sync(unsigned, unsigned x, unsigned d) {
     const unsigned lane = emulate::current & 31;
     return emulate::exchange(x, lane >= d ? emulate::current - d : emulate::current);
 }
+static inline unsigned __shfl_sync(unsigned, unsigned x, unsigned from) { return emulate::exchange(x, (emulate::current & ~31u) + from % 32); }
 static inline int __any_sync(unsigned, int x) {
     emulate::Fiber &me = emulate::fibers[emulate::current];
     const unsigned slot = me.turn & 1, warp = emulate::current & ~31u;

@@ -4,7 +4,8 @@
 //
 // Bases have known discrete logarithms e[i] to the generator, so the result must be (Σ e[i]·s[i])·G, which the host computes with
 // the portable form of the same headers. Commands: check; products; g1 LOG_N [C [LEVELS]]; g2 likewise; packed LOG_N; fixed1 LOG_N; fixed2 LOG_N. Before them:
-// batch ROUNDS (batched additions), blocks N (of msm_accumulate for each multiprocessor), size1 LOG_N, size2 LOG_N (make inputs of that size once).
+// batch ROUNDS (batched additions), blocks N (of msm_accumulate for each multiprocessor), size1 LOG_N, size2 LOG_N (make inputs of that
+// size once), small [N] (shorter checks, of N scalars, and scratch memory not filled beforehand: for compute-sanitizer).
 //
 // With -DCUZK_EMULATE the kernels run on the host (emulate.h): `check` then needs no device, nor nvcc.
 #if defined(CUZK_EMULATE)
@@ -43,12 +44,10 @@ static int multiprocessors;
 static unsigned acc_blocks = 2, batch = 0;
 static int failures;
 
-// Scalars of the larger checks.
-#if defined(CUZK_EMULATE)
-static const unsigned MANY = 4000;
-#else
-static const unsigned MANY = 100000;
-#endif
+// Scalars of the checks of special cases, and of those that need longer chunks.
+static unsigned few = 3000, many = 100000;
+// Whether scratch memory is filled before use, so that what should have been written shows; not where a tool watches for that.
+static bool fill = true;
 
 #if defined(CUZK_EMULATE)
 #include "../msm/msm.cu"
@@ -58,7 +57,9 @@ static const unsigned MANY = 100000;
 #undef GROUP_FIELD
 #undef GROUP_FIELD_LIMBS
 #undef ACC_BLOCKS
-#undef ACC_AHEAD
+#undef PAIR_BLOCKS
+#undef HALVE_BLOCKS
+#undef ACC_TOGETHER
 #include "../msm/msm_g2.cu"
 #include "msm_inputs.cu"
 
@@ -176,7 +177,7 @@ template <typename G> struct Msm {
         return {n, ones, n_bases, words, levels_c, levels_sets, FR_BITS, 16 * G::limbs, (unsigned)multiprocessors, acc_blocks, batch ? 1u << 28 : 1u << 30, batch};
     }
     explicit Msm(const MsmRequest &q, unsigned c = 0) : plan(msm_plan(q, c)), scratch(plan.at.bytes) {
-        CUDA(cudaMemset(scratch.p, 0xa5, scratch.bytes));
+        if (fill) CUDA(cudaMemset(scratch.p, 0xa5, scratch.bytes));
     }
 
     void stage(const char *name) {
@@ -232,18 +233,20 @@ template <typename G> struct Msm {
                 launch_shared(sort_kernel("msm_scatter"), entry_blocks, MSM_SORT_BLOCK, MSM_SORT_SHARED, p, word(at.entries), word(at.counters), word(at.offset), word(at.sums), word(at.sorted));
                 stage("scatter");
             }
-            const unsigned acc_grid = plan.acc_threads / MSM_ACC_BLOCK;
-            u32 *const pool = plan.rounds ? word(at.pool) : nullptr, *const lengths = plan.rounds ? word(at.lengths) : nullptr;
+            const unsigned acc_grid = plan.acc_threads / MSM_ACC_BLOCK, pair_grid = plan.acc_threads / MSM_PAIR_BLOCK;
+            u32 *const pool = plan.rounds ? word(at.pool) : nullptr, *const chunks = plan.rounds ? word(at.chunks) : nullptr;
+            if (plan.rounds) launch(g("msm_pair"), pair_grid, MSM_PAIR_BLOCK, p, word(at.sorted), word(at.counters), bases, chunks,
+                                    word(at.pairs[0]), word(at.prefixes[0]), word(at.products));
+            stage("pair");
             for (unsigned round = 0; round < plan.rounds; round++) {
-                launch(g("msm_pair"), acc_grid, MSM_ACC_BLOCK, p, round, word(at.sorted), word(at.counters), bases, pool, lengths, word(at.slots), word(at.pairs),
-                       word(at.pair_counts), word(at.prefixes), word(at.products));
-                stage("pair");
                 launch(g("msm_invert"), (plan.acc_threads + 1023) / 1024, 128, plan.acc_threads, word(at.products));
                 stage("invert");
-                launch(g("msm_halve"), acc_grid, MSM_ACC_BLOCK, p, bases, pool, word(at.slots), word(at.pairs), word(at.pair_counts), word(at.prefixes), word(at.products));
+                const unsigned now = round % 2, backward = !now, last = round + 1 == plan.rounds;
+                launch(g("msm_halve"), pair_grid, MSM_PAIR_BLOCK, p, backward, last, word(at.sorted), bases, pool, chunks, word(at.pairs[now]),
+                       word(at.prefixes[now]), word(at.pairs[!now]), word(at.prefixes[!now]), word(at.products));
                 stage("halve");
             }
-            launch(g("msm_accumulate"), acc_grid, MSM_ACC_BLOCK, p, word(at.sorted), word(at.counters), lengths, bases, pool,
+            launch(g("msm_accumulate"), acc_grid, MSM_ACC_BLOCK, p, word(at.sorted), word(at.counters), chunks, bases, pool,
                    word(at.buckets), word(at.heads), word(at.tails), word(at.flags), word(at.tail_keys));
             stage("accumulate");
             size_t from = 0;
@@ -259,9 +262,9 @@ template <typename G> struct Msm {
                    word(at.buckets), word(at.runs), word(at.run_sums));
             stage("reduce");
             const size_t out_words = 4 * G::limbs;
-            launch(g("msm_bits"), dim3(p.reduce_log + 1, p.set_count + p.with_ones, plan.splits), MSM_BITS_BLOCK, p, word(at.counters), word(at.buckets), word(at.runs),
-                   word(at.run_sums), word(at.out) + (size_t)p.set_first * (p.reduce_log + 1) * plan.splits * out_words,
-                   word(at.out) + (size_t)p.sets * (p.reduce_log + 1) * plan.splits * out_words);
+            launch(g("msm_bits"), dim3(p.reduce_log + 2, p.set_count + p.with_ones, plan.splits), MSM_BITS_BLOCK, p, word(at.counters), word(at.buckets), word(at.runs),
+                   word(at.run_sums), word(at.out) + (size_t)p.set_first * (p.reduce_log + 2) * plan.splits * out_words,
+                   word(at.out) + (size_t)p.sets * (p.reduce_log + 2) * plan.splits * out_words);
             stage("bits");
         }
     }
@@ -274,10 +277,10 @@ template <typename G> struct Msm {
         const MsmParams &p = plan.params;
         std::vector<std::vector<unsigned>> places(p.c * p.sets + 1);
         for (unsigned set = 0; set < p.sets; set++)
-            for (unsigned j = 0; j <= p.reduce_log; j++)
+            for (unsigned j = 0; j < p.reduce_log + 2; j++)
                 for (unsigned k = 0; k < plan.splits; k++)
-                    places[p.c * set + (j == p.reduce_log ? 0 : p.c - 1 - p.reduce_log + j)].push_back((set * (p.reduce_log + 1) + j) * plan.splits + k);
-        if (p.with_ones) places[0].push_back(p.sets * (p.reduce_log + 1) * plan.splits);
+                    places[p.c * set + (j >= p.reduce_log ? 0 : p.c - 1 - p.reduce_log + j)].push_back((set * (p.reduce_log + 2) + j) * plan.splits + k);
+        if (p.with_ones) places[0].push_back(p.sets * (p.reduce_log + 2) * plan.splits);
         typename G::Point r = G::infinity();
         for (size_t bit = places.size(); bit-- > 0;) {
             r = G::dbl(r);
@@ -392,9 +395,10 @@ template <typename G> static void check_group() {
     auto counting = [](unsigned n) { std::vector<fr_t> v; for (unsigned i = 0; i < n; i++) v.push_back(number(i + 1)); return v; };
     auto random = [](unsigned n) { std::vector<fr_t> v; for (unsigned i = 0; i < n; i++) v.push_back(random_scalar()); return v; };
     const uint64_t all = 1u << 30;
-    for (unsigned n : {0u, 1u, 2u, 3u, 17u, 255u, 256u, 257u, 4095u, 5000u}) check_case<G>("random", counting(n), random(n), 0, all, 1);
-    check_case<G>("i·G, i", counting(3000), counting(3000), 0, all, 1);
-    const unsigned n = 3000;
+    for (unsigned n : {0u, 1u, 2u, 3u, 17u, 255u, 256u, 257u, 4095u, 4097u})
+        if (n <= 9 * few) check_case<G>("random", counting(n), random(n), 0, all, 1);
+    const unsigned n = few;
+    check_case<G>("i·G, i", counting(n), counting(n), 0, all, 1);
     check_case<G>("zeros", counting(n), std::vector<fr_t>(n, zero), 0, all, 1);
     check_case<G>("ones", counting(n), std::vector<fr_t>(n, one), 0, all, 1);
     check_case<G>("r - 1", counting(n), std::vector<fr_t>(n, minus), 0, all, 1);
@@ -410,12 +414,11 @@ template <typename G> static void check_group() {
     check_case<G>("hot window", counting(n), s, 0, all, 1);
     for (unsigned i = 0; i < n; i++) s[i] = i % 100 ? (i & 1 ? one : zero) : random_scalar();
     check_case<G>("99 % bits", counting(n), s, 0, all, 1);
-    for (unsigned c : {4u, 5u, 11u, 15u, 16u, 17u}) check_case<G>("window", counting(500), random(500), c, all, 1);
+    for (unsigned c : {4u, 5u, 11u, 15u, 16u, 17u}) check_case<G>("window", counting(few / 2), random(few / 2), c, all, 1);
     check_case<G>("passes", counting(n), random(n), 9, 8 * n, 1);
     check_case<G>("levels", counting(n), random(n), 10, all, 4);
     check_case<G>("one set", counting(n), random(n), 13, all, 20);
     check_case<G>("levels and passes", counting(n), random(n), 10, 20 * n, 4);
-    const unsigned many = MANY;
     check_case<G>("one base, many", std::vector<fr_t>(many, number(5)), random(many), 0, all, 1);
     std::vector<fr_t> base = counting(many), scalar(many, random_scalar());
     for (unsigned i = 0; i < many; i++) {
@@ -426,10 +429,10 @@ template <typename G> static void check_group() {
     check_case<G>("one scalar, P, -P, P twice, infinity", base, scalar, 0, all, 1);
     for (unsigned i = 0; i < many; i++) scalar[i] = number(rng() & 0xfff);
     check_case<G>("hot window, the same bases", base, scalar, 0, all, 1);
-    check_packed<G>(6000, 0, 6000, false);
-    check_packed<G>(6000, 0, 6000, true);
-    check_packed<G>(6000, 77, 4003, true);
-    check_packed<G>(6000, 70, 20, true);
+    check_packed<G>(2 * n, 0, 2 * n, false);
+    check_packed<G>(2 * n, 0, 2 * n, true);
+    check_packed<G>(2 * n, 77, n + 3, true);
+    check_packed<G>(2 * n, 70, 20, true);
 }
 
 static float median(std::vector<float> v) {
@@ -602,6 +605,7 @@ int main(int argc, char **argv) {
     directory = argv[1];
 #if defined(CUZK_EMULATE)
     multiprocessors = 2;
+    many = 4000;
 #else
     CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
 #endif
@@ -609,6 +613,7 @@ int main(int argc, char **argv) {
         const std::string command = argv[i];
         auto next = [&](unsigned otherwise) { return i + 1 < argc && std::strspn(argv[i + 1], "0123456789") == std::strlen(argv[i + 1]) ? (unsigned)std::atoi(argv[++i]) : otherwise; };
         if (command == "check") { check_group<G1>(); check_group<G2>(); }
+        else if (command == "small") { few = next(500); many = 8 * few; fill = false; }
         else if (command == "batch") batch = next(6);
         else if (command == "blocks") acc_blocks = next(2);
         else if (command == "check1") check_group<G1>();

@@ -1,8 +1,8 @@
 // Checks and times the transforms on a device, without Rust:
 //   nvcc -std=c++17 -O3 -arch=sm_90 -cubin [-DCUZK_CURVE_BN254] -o ntt.cubin ../ntt/ntt.cu
-//   g++ -std=c++17 -O2 [-DCUZK_CURVE_BN254] -o ntt ntt.cpp -lcudart_static -lpthread -ldl -lrt && ./ntt ntt.cubin [largest log n]
-// Every size is checked against a closed form: the transform of 1, t, t², … is (tⁿ − 1) / (t·ω^k − 1) at k. Times are device
-// events, the median of 11 after 2 to warm up, data resident, the element-wise rest of a quotient included.
+//   g++ -std=c++17 -O2 [-DCUZK_CURVE_BN254] -o ntt ntt.cpp -lcudart_static -lpthread -ldl -lrt && ./ntt ntt.cubin
+// Every size is checked against a closed form: the transform of 1, t, t², … is (tⁿ − 1) / (t·ω^k − 1) at k. Times are
+// device events, the median of 11 after 2 to warm up, data resident, the element-wise rest of a quotient included.
 #define uint4 cuda_uint4 // pass.h brings its own for the host
 #include <cuda_runtime.h>
 #undef uint4
@@ -49,8 +49,8 @@ struct Gpu : Executor {
     static const std::vector<cudaKernel_t> &kernels() {
         static const std::vector<cudaKernel_t> all = [] {
             std::vector<cudaKernel_t> r;
-            for (auto name : { "ntt_time_strided", "ntt_time_strided_unit", "ntt_time_contiguous", "ntt_frequency_strided",
-                               "ntt_frequency_strided_unit", "ntt_frequency_contiguous" }) {
+            for (auto name :
+                 { "ntt_time_strided", "ntt_time_contiguous", "ntt_frequency_strided", "ntt_frequency_contiguous" }) {
                 r.push_back(kernel(name));
                 CHECK(cudaFuncSetAttribute((const void *)r.back(), cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
             }
@@ -64,14 +64,25 @@ struct Gpu : Executor {
         owned.push_back(p);
         return p;
     }
-    void upload(u32 *to, const void *from, size_t bytes) override { CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); }
-    void pass(Kernel which, const ntt_pass_t &p, u32 blocks, u32 threads, u32 shared) override { launch(kernels()[which], blocks, threads, shared, p); }
+    void upload(u32 *to, const void *from, size_t bytes) override {
+        CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    }
+    void pass(Kernel which, const ntt_pass_t &p, u32 blocks, u32 threads, u32 shared) override {
+        launch(kernels()[which], blocks, threads, shared, p);
+    }
     void powers(u32 *out, const u32 *squares, const u32 *first, u32 count) override {
         launch(kernel("ntt_powers"), (count + 127) / 128, 128, 0, out, squares, first, count);
     }
     void heap(u32 *out, const u32 *root, const u32 *shift, u32 log_n, u32 levels) override {
         launch(kernel("ntt_heap"), ((1u << levels) + 127) / 128, 128, 0, out, root, shift, log_n, levels);
     }
+    void results(u32 *out, const u32 *step, u32 k) override {
+        launch(kernel("ntt_results"), ((1u << k) + 127) / 128, 128, 0, out, step, k);
+    }
+    void product(u32 *out, const u32 *a, const u32 *b, size_t n) override {
+        launch(kernel("ntt_product"), (u32)((n + 255) / 256), 256, 0, out, a, b, n);
+    }
+    void reverse(u32 *x, u32 log_n) override { launch(kernel("ntt_reverse"), 1u << (log_n - 8), 256, 0, x, log_n); }
 };
 
 template <class F>
@@ -134,11 +145,6 @@ static bool same(const u32 *a, const u32 *b, size_t n) {
     return memcmp(x.data(), y.data(), 32 * n) == 0;
 }
 
-static void reverse_in_place(u32 *x, u32 log_n) {
-    static const cudaKernel_t reverse = kernel("ntt_reverse");
-    launch(reverse, 1u << (log_n - 8), 256, 0, x, log_n);
-}
-
 static void size_row(u32 log_n) {
     Gpu gpu;
     const size_t n = size_t(1) << log_n;
@@ -153,7 +159,8 @@ static void size_row(u32 log_n) {
     const bool full = log_n <= 22;
 
     Plan plain(gpu, log_n, false, one, one), coset(gpu, log_n, false, g, f);
-    Plan inverse(gpu, log_n, true, one, n_inverse), coset_inverse(gpu, log_n, true, fr_inv(g), fr_mul(n_inverse, fr_inv(f)));
+    Plan inverse(gpu, log_n, true, one, n_inverse);
+    Plan coset_inverse(gpu, log_n, true, fr_inv(g), fr_mul(n_inverse, fr_inv(f)));
     restart();
     plain.time(x, x, x, false);
     expect(geometric(x, log_n, t, one, true), "natural to bit-reversed", log_n);
@@ -171,7 +178,7 @@ static void size_row(u32 log_n) {
     expect(same(x, original, full ? n : 4096), "and back, coset", log_n);
     if (log_n >= 8) {
         plain.time(x, x, x, false);
-        reverse_in_place(x, log_n);
+        gpu.reverse(x, log_n);
         expect(geometric(x, log_n, t, one, false), "bit reversal in place", log_n);
     }
 
@@ -181,35 +188,18 @@ static void size_row(u32 log_n) {
     const double rn = median_ms([&] { inverse.frequency(x, x, x, false); });
     const double inn = median_ms([&] { inverse.frequency(x, s, x, true); });
     const double crn = median_ms([&] { coset_inverse.frequency(x, x, x, false); });
-    const double rev = log_n >= 8 ? median_ms([&] { reverse_in_place(x, log_n); }) : 0;
-    printf("2^%-2u  NR %8.4f  NN %8.4f  coset NR %8.4f  inverse RN %8.4f  inverse NN %8.4f  coset inverse RN %8.4f  reversal %7.4f ms\n",
-           log_n, nr, nn, cnr, rn, inn, crn, rev);
+    const double rev = log_n >= 8 ? median_ms([&] { gpu.reverse(x, log_n); }) : 0;
+    printf("2^%-2u  natural in and out %8.4f  in time NR %8.4f  coset NR %8.4f  ", log_n, nn, nr, cnr);
+    printf("in frequency RN %8.4f  NN %8.4f  coset RN %8.4f  reversal %7.4f ms\n", rn, inn, crn, rev);
     fflush(stdout);
 }
-
-// h = (a·b − c)/(Xⁿ − 1) as in QuotientPlan, on a and b with two more buffers.
-struct Quotient {
-    Plan halved, inverse, forward, back;
-    Quotient(Gpu &gpu, u32 log_n, fr_t n_inverse, fr_t half)
-        : halved(gpu, log_n, true, fr_one(), fr_mul(n_inverse, half)), inverse(gpu, log_n, true, fr_one(), n_inverse),
-          forward(gpu, log_n, false, root_of_unity(log_n + 1), fr_one()),
-          back(gpu, log_n, true, root_of_unity(log_n + 1, true), fr_mul(n_inverse, half)) {}
-    void run(u32 *a, u32 *b, u32 *c, u32 *t) const {
-        halved.frequency(a, c, c, true, b);
-        inverse.frequency(a, t, t, true);
-        inverse.frequency(b, a, a, true);
-        forward.time(t, t, t, false);
-        forward.time(a, a, a, false);
-        back.frequency(t, t, a, false, a, c);
-    }
-};
 
 static void quotient_row(u32 log_n) {
     Gpu gpu;
     const size_t n = size_t(1) << log_n;
     u32 *a = gpu.alloc(32 * n), *b = gpu.alloc(32 * n), *c = gpu.alloc(32 * n), *t = gpu.alloc(32 * n);
     u32 *s = gpu.alloc(32 * 32), *d_one = gpu.alloc(32);
-    const fr_t one = fr_one(), ta = small(1001), tb = small(77777), half = fr_inv(small(2));
+    const fr_t one = fr_one(), ta = small(1001), tb = small(77777);
     gpu.upload(d_one, &one, 32);
     // a and b are the evaluations of 1 + ta X + ta² X² + …, likewise tb: so a·b has coefficients known in closed form.
     Plan evaluate(gpu, log_n, false, one, one);
@@ -221,64 +211,74 @@ static void quotient_row(u32 log_n) {
         evaluate.time(a, c, a, true);
         evaluate.time(b, c, b, true);
     };
-    Quotient q(gpu, log_n, fr_inv(small((u32)n)), half);
+    const Quotient q(gpu, log_n);
+    // Coefficient i + n of (Σ ta^j X^j)·(Σ tb^j X^j) is Σ ta^j·tb^(i + n − j) over i < j < n.
+    auto check = [&](const char *what) {
+        Random random = { log_n };
+        for (int k = 0; k < 200; k++) {
+            const u64 i = k < 2 ? n - 1 - k : k < 4 ? k : random.next() % n;
+            const fr_t x = fr_mul(power_of_size(ta, n), power_of_size(tb, i + 1));
+            const fr_t y = fr_mul(power_of_size(ta, i + 1), power_of_size(tb, n));
+            if (!fr_eq(fr_mul(at(a, i), fr_sub(ta, tb)), fr_sub(x, y))) return expect(false, what, log_n);
+        }
+    };
+    restart();
+    q.run(a, b, c, nullptr);
+    check("quotient with little memory");
     restart();
     q.run(a, b, c, t);
-    // Coefficient i + n of (sum ta^j X^j)·(sum tb^j X^j) is the sum of ta^j·tb^(i + n − j) for i < j < n.
-    Random random = { log_n };
-    for (int k = 0; k < 200; k++) {
-        const u64 i = k < 2 ? n - 1 - k : k < 4 ? k : random.next() % n;
-        // tb^(i+1+n-1... ): sum over j = i+1 .. n-1 of ta^j tb^(i+n-j) = (ta^n·tb^(i+1) − ta^(i+1)·tb^n) / (ta − tb)
-        const fr_t top = fr_sub(fr_mul(power_of_size(ta, n), power_of_size(tb, i + 1)), fr_mul(power_of_size(ta, i + 1), power_of_size(tb, n)));
-        if (!fr_eq(fr_mul(at(a, i), fr_sub(ta, tb)), top)) {
-            expect(false, "quotient", log_n);
-            break;
-        }
-    }
+    check("quotient");
     printf("2^%-2u  quotient %9.4f ms\n", log_n, median_ms([&] { q.run(a, b, c, t); }));
     fflush(stdout);
 }
 
-static void split_row(u32 log_n, std::vector<u32> ks) {
+// Another division into passes, or another size of the tiles.
+static void division_row(u32 log_tile, const std::vector<u32> &ks) {
     Gpu gpu;
+    u32 log_n = 0;
+    std::string name;
+    for (u32 k : ks) {
+        log_n += k;
+        name += (name.empty() ? "" : "+") + std::to_string(k);
+    }
     const size_t n = size_t(1) << log_n;
-    u32 *x = gpu.alloc(32 * n);
+    u32 *x = gpu.alloc(32 * n), *y = gpu.alloc(32 * n);
     u32 *s = gpu.alloc(32 * 32), *d_one = gpu.alloc(32);
-    const fr_t one = fr_one(), t = small(1001);
+    const fr_t one = fr_one(), t = small(1001), n_inverse = fr_inv(small((u32)n));
     gpu.upload(d_one, &one, 32);
     gpu.upload(s, squares(t, 32).data(), 32 * 32);
     gpu.powers(x, s, d_one, (u32)n);
-    Plan plain(gpu, log_n, false, one, one, ks);
-    plain.time(x, x, x, false);
-    expect(geometric(x, log_n, t, one, true), "another division into passes", log_n);
-    std::string name;
-    for (u32 k : ks) name += (name.empty() ? "" : "+") + std::to_string(k);
-    printf("2^%-2u  %-10s NR %8.4f ms\n", log_n, name.c_str(), median_ms([&] { plain.time(x, x, x, false); }));
+    Plan plain(gpu, log_n, false, one, one, 0, ks, log_tile);
+    Plan inverse(gpu, log_n, true, one, n_inverse, 0, ks, log_tile);
+    plain.time(x, y, x, true);
+    expect(geometric(x, log_n, t, one, false), "another division into passes", log_n);
+    const double nn = median_ms([&] { plain.time(x, y, x, true); });
+    const double nr = median_ms([&] { plain.time(x, x, x, false); });
+    const double inn = median_ms([&] { inverse.frequency(x, y, x, true); });
+    printf("2^%-2u  tiles of 2^%u, %-10s NN %8.4f  NR %8.4f  ", log_n, log_tile, name.c_str(), nn, nr);
+    printf("in frequency NN %8.4f ms\n", inn);
     fflush(stdout);
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        printf("usage: ntt CUBIN [largest log n [only]]\n");
+    const std::string what = argc > 2 ? argv[2] : "";
+    std::vector<u32> numbers;
+    for (int i = 3; i < argc; i++) numbers.push_back((u32)atoi(argv[i]));
+    const bool division = what == "division" && numbers.size() > 1;
+    if (argc < 2 || (argc > 2 && what != "sizes" && what != "quotients" && !division)) {
+        printf("usage: ntt CUBIN [sizes LOG_N... | quotients LOG_N... | division LOG_TILE K...]\n");
         return 2;
     }
     cubin = argv[1];
-    if (argc > 3) {
-        size_row((u32)atoi(argv[2]));
-        return failures != 0;
+    if (division) division_row(numbers[0], { numbers.begin() + 1, numbers.end() });
+    std::vector<u32> sizes = { 3, 8, 11, 12, 14, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28 };
+    std::vector<u32> quotients = { 3, 10, 12, 16, 20, 22, 24, 26, 27 };
+    if (!what.empty()) {
+        sizes = what == "sizes" ? numbers : std::vector<u32>();
+        quotients = what == "quotients" ? numbers : std::vector<u32>();
     }
-    const u32 largest = argc > 2 ? (u32)atoi(argv[2]) : 27;
-    for (u32 log_n : { 3, 8, 11, 12, 14, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28 })
-        if (log_n <= largest) size_row(log_n);
-    for (u32 log_n : { 12, 20, 22, 24, 26, 27 })
-        if (log_n <= largest) quotient_row(log_n);
-    const std::vector<std::vector<u32>> splits = { { 9, 9 }, { 6, 6, 6 }, { 8, 6, 6 }, { 6, 6, 8 }, { 8, 6, 8 }, { 8, 8, 8 }, { 6, 6, 6, 6 },
-                                                   { 9, 8, 9 }, { 8, 6, 6, 6 }, { 9, 6, 6, 6 }, { 9, 9, 9 } };
-    for (const auto &ks : splits) {
-        u32 log_n = 0;
-        for (u32 k : ks) log_n += k;
-        if (log_n <= largest) split_row(log_n, ks);
-    }
+    for (u32 log_n : sizes) size_row(log_n);
+    for (u32 log_n : quotients) quotient_row(log_n);
     printf("%d failures\n", failures);
     return failures != 0;
 }

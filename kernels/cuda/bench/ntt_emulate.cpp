@@ -16,47 +16,55 @@ struct Host : Executor {
         for (u32 i = 0; i < count; i++) fr_store(out + 8 * size_t(i), power_of(squares, fr_load(first), i));
     }
     void heap(u32 *out, const u32 *root, const u32 *shift, u32 log_n, u32 levels) override {
-        for (u32 node = 1; node >> levels == 0; node++) shoup_store(out + 16 * size_t(node), heap_entry(root, shift, log_n, node));
+        for (u32 node = 1; node >> levels == 0; node++)
+            factor_store(out + FACTOR_LIMBS * size_t(node), heap_entry(root, shift, log_n, node));
+    }
+    void results(u32 *out, const u32 *step, u32 k) override {
+        for (u32 j = 0; j >> k == 0; j++) factor_store(out + FACTOR_LIMBS * size_t(j), results_entry(step, k, j));
+    }
+    void product(u32 *out, const u32 *a, const u32 *b, size_t n) override {
+        for (size_t i = 0; i < n; i++) fr_store(out + 8 * i, fr_mul(fr_load(a + 8 * i), fr_load(b + 8 * i)));
+    }
+    void reverse(u32 *x, u32 log_n) override {
+        for (size_t i = 0; i >> log_n == 0; i++) {
+            const size_t r = reverse_bits((u32)i, log_n);
+            if (i < r) std::swap_ranges(x + 8 * i, x + 8 * i + 8, x + 8 * r);
+        }
     }
     void pass(Kernel which, const ntt_pass_t &p, u32 blocks, u32 threads, u32 shared) override {
         std::vector<uint4> tile(shared / sizeof(uint4));
         uint4 *s = tile.data();
-        const u32 top = p.k - NTT_LOG_RADIX;
-        const bool unit = which == TIME_STRIDED_UNIT || which == FREQUENCY_STRIDED_UNIT;
+        const u32 top = pass_top(&p);
         for (u32 b = 0; b < blocks; b++) {
             auto each = [&](auto phase) {
                 for (u32 t = 0; t < threads; t++) phase(t);
             };
+            auto down = [&](auto step) {
+                for (u32 bit = top;; bit = step_below(bit)) {
+                    each([&](u32 t) { step(t, bit); });
+                    if (bit == 0) break;
+                }
+            };
+            auto up = [&](auto step) {
+                for (u32 bit = 0;; bit = step_above(&p, bit)) {
+                    each([&](u32 t) { step(t, bit); });
+                    if (bit == top) break;
+                }
+            };
             switch (which) {
                 case TIME_STRIDED:
-                case TIME_STRIDED_UNIT:
-                    for (u32 bit = top;; bit = step_below(&p, bit)) {
-                        each([&](u32 t) { strided_step(&p, b, t, s, bit, 0, unit && bit == top); });
-                        if (bit == 0) break;
-                    }
+                    down([&](u32 t, u32 bit) { strided_step(&p, b, t, s, bit, 0); });
                     break;
                 case TIME_CONTIGUOUS:
-                    each([&](u32 t) { time_load(&p, b, t, s); });
-                    for (u32 bit = top;; bit = step_below(&p, bit)) {
-                        each([&](u32 t) { contiguous_step(&p, t, s, bit, 0, bit == top); });
-                        if (bit == 0) break;
-                    }
+                    down([&](u32 t, u32 bit) { contiguous_step(&p, b, t, s, bit, 0); });
                     each([&](u32 t) { time_store(&p, b, t, s); });
                     break;
                 case FREQUENCY_STRIDED:
-                case FREQUENCY_STRIDED_UNIT:
-                    for (u32 bit = 0;; bit = step_above(&p, bit)) {
-                        each([&](u32 t) { strided_step(&p, b, t, s, bit, 1, unit && bit == top); });
-                        if (bit == top) break;
-                    }
+                    up([&](u32 t, u32 bit) { strided_step(&p, b, t, s, bit, 1); });
                     break;
                 case FREQUENCY_CONTIGUOUS:
                     each([&](u32 t) { frequency_load(&p, b, t, s); });
-                    for (u32 bit = 0;; bit = step_above(&p, bit)) {
-                        each([&](u32 t) { contiguous_step(&p, t, s, bit, 1, bit == top); });
-                        if (bit == top) break;
-                    }
-                    each([&](u32 t) { frequency_store(&p, b, t, s); });
+                    up([&](u32 t, u32 bit) { contiguous_step(&p, b, t, s, bit, 1); });
                     break;
             }
         }
@@ -81,9 +89,11 @@ static std::vector<fr_t> reversed(const std::vector<fr_t> &x, u32 log_n) {
 }
 
 // Copies without moving the vector's memory, to which a pointer is kept.
-static void assign(std::vector<fr_t> &to, const std::vector<fr_t> &from) { std::copy(from.begin(), from.end(), to.begin()); }
+static void assign(std::vector<fr_t> &to, const std::vector<fr_t> &from) {
+    std::copy(from.begin(), from.end(), to.begin());
+}
 
-static void transforms(u32 log_n, fr_t g) {
+static void transforms(u32 log_n, fr_t g, std::vector<u32> ks = {}, u32 log_tile = 0) {
     const size_t n = size_t(1) << log_n;
     Random random = { log_n };
     Host host;
@@ -95,7 +105,7 @@ static void transforms(u32 log_n, fr_t g) {
     y = x;
     reference(y, root_of_unity(log_n), g, f);
 
-    Plan forward(host, log_n, false, g, f);
+    Plan forward(host, log_n, false, g, f, 0, ks, log_tile);
     work = x;
     forward.time(work_p, work_p, work_p, false);
     check("in time, bit-reversed out", log_n, work, reversed(y, log_n));
@@ -105,7 +115,7 @@ static void transforms(u32 log_n, fr_t g) {
 
     // The inverse of the above, times n·f.
     const fr_t n_inverse = fr_inv(small((u32)n));
-    Plan inverse(host, log_n, true, fr_inv(g), fr_mul(n_inverse, fr_inv(f)));
+    Plan inverse(host, log_n, true, fr_inv(g), fr_mul(n_inverse, fr_inv(f)), 0, ks, log_tile);
     assign(work, reversed(y, log_n));
     inverse.frequency(work_p, work_p, work_p, false);
     check("in frequency, bit-reversed in", log_n, work, x);
@@ -113,15 +123,40 @@ static void transforms(u32 log_n, fr_t g) {
     inverse.frequency(work_p, other_p, work_p, true);
     check("in frequency, natural in", log_n, work, x);
 
-    // y = y·factor / factor, subtracted from factor.
-    work = y;
-    for (size_t i = 0; i < n; i++) work[i] = fr_mul(y[i], fr_inv(factor[i]));
-    inverse.frequency(work_p, other_p, other_p, true, (u32 *)factor.data());
-    check("in frequency, product in", log_n, other, x);
-    work = y;
-    inverse.frequency(work_p, other_p, work_p, true, nullptr, (u32 *)factor.data());
-    for (size_t i = 0; i < n; i++) other[i] = fr_sub(factor[i], x[i]);
-    check("in frequency, difference out", log_n, work, other);
+    // x = x·factor / factor, and the result subtracted from factor.
+    for (size_t i = 0; i < n; i++) work[i] = fr_mul(x[i], fr_inv(factor[i]));
+    forward.time(work_p, other_p, work_p, true, (u32 *)factor.data());
+    check("in time, product in", log_n, work, y);
+    work = x;
+    forward.time(work_p, other_p, work_p, true, nullptr, (u32 *)factor.data());
+    for (size_t i = 0; i < n; i++) other[i] = fr_sub(factor[i], y[i]);
+    check("in time, difference out", log_n, work, other);
+}
+
+// The quotient of random a and b is the upper half of the product of their interpolations.
+static void quotients(u32 log_n) {
+    const size_t n = size_t(1) << log_n;
+    Random random = { log_n };
+    Host host;
+    const Quotient quotient(host, log_n);
+    std::vector<fr_t> a(n), b(n), c(n), t(n);
+    for (auto *v : { &a, &b })
+        for (auto &x : *v) x = random.scalar();
+    auto doubled = [&](std::vector<fr_t> v) {
+        reference(v, root_of_unity(log_n, true), fr_one(), Quotient::n_inverse(log_n));
+        v.resize(2 * n, fr_zero());
+        reference(v, root_of_unity(log_n + 1), fr_one(), fr_one());
+        return v;
+    };
+    std::vector<fr_t> product = doubled(a), other = doubled(b);
+    for (size_t i = 0; i < 2 * n; i++) product[i] = fr_mul(product[i], other[i]);
+    reference(product, root_of_unity(log_n + 1, true), fr_one(), Quotient::n_inverse(log_n + 1));
+    const std::vector<fr_t> expected(product.begin() + n, product.end());
+    for (const bool room : { true, false }) {
+        std::vector<fr_t> x = a, y = b;
+        quotient.run((u32 *)x.data(), (u32 *)y.data(), (u32 *)c.data(), room ? (u32 *)t.data() : nullptr);
+        check(room ? "quotient" : "quotient with little memory", log_n, x, expected);
+    }
 }
 
 static void products() {
@@ -130,7 +165,9 @@ static void products() {
     fr_t top = fr_zero();
     for (int i = 0; i < 8; i++) top.v[i] = p[i] << 1 | (i ? p[i - 1] >> 31 : 0);
     top.v[0] -= 1; // 2r - 1
-    std::vector<fr_t> xs = { fr_zero(), fr_one(), top };
+    fr_t all_ones = fr_zero();
+    for (u32 &limb : all_ones.v) limb = ~0u;
+    std::vector<fr_t> xs = { fr_zero(), fr_one(), top, all_ones };
     fr_t minus_one = fr_neg(fr_one());
     std::vector<fr_t> ws = { fr_zero(), fr_one(), minus_one, small(7) };
     for (int i = 0; i < 2000; i++) {
@@ -140,10 +177,15 @@ static void products() {
     }
     for (size_t i = 0; i < xs.size(); i++)
         for (size_t j = 0; j < (i < 50 ? ws.size() : 5); j++) {
-            const fr_t x = xs[i], w = ws[(i + j) % ws.size()], got = shoup_mul(x, shoup_from_mont(w));
+            const fr_t x = xs[i], w = ws[(i + j) % ws.size()];
+            u32 parts[FACTOR_LIMBS];
+            factor_store(parts, w);
+            const fr_t got = factor_mul(x, parts), twice = factor_mul_twice(x, factor_in_two(fr_mul(w, two_to_32())));
             fr_t expected = fr_mul(lazy_reduce(x), w);
-            if (!fr_eq(lazy_reduce(got), expected)) {
-                printf("Shoup product %zu, %zu differs\n", i, j);
+            const fr_t plain = lazy_mul(x, w);
+            if (!fr_eq(lazy_reduce(got), expected) || !fr_eq(lazy_reduce(twice), expected) ||
+                !fr_eq(lazy_reduce(plain), expected)) {
+                printf("product %zu, %zu differs\n", i, j);
                 failures++;
                 return;
             }
@@ -156,13 +198,54 @@ static void products() {
         }
 }
 
+// Sums of products in parts that are not those of one factor, up to the largest: where a carry would be lost.
+static void parts() {
+    Random random = { 7 };
+    const fr_t largest = fr_neg(fr_one());
+    auto limbs = [](fr_t x, int first, int count) {
+        fr_t r = fr_zero();
+        for (int i = 0; i < count; i++) r.v[i] = x.v[first + i];
+        return r;
+    };
+    auto power_of_two = [](int limb) {
+        fr_t r = fr_zero();
+        r.v[limb] = 1;
+        return fr_to_mont(r);
+    };
+    for (int round = 0; round < 4000; round++) {
+        fr_t x, w[4];
+        for (u32 &limb : x.v) limb = round % 3 ? ~0u : (u32)random.next();
+        // The limbs of the largest number below r, or of anything below.
+        const u32 p[8] = FR_MODULUS;
+        for (int i = 0; i < 4; i++) {
+            w[i] = round % 2 ? random.scalar() : largest;
+            if (round % 5 == 0)
+                for (int j = 0; j < 8; j++) w[i].v[j] = j == 7 ? p[7] - 1 : ~0u;
+        }
+        fr_t four = fr_zero(), two = fr_zero();
+        for (int i = 0; i < 4; i++) four = fr_add(four, fr_mul(fr_mul(limbs(x, 2 * i, 2), w[i]), power_of_two(5)));
+        for (int i = 0; i < 2; i++) two = fr_add(two, fr_mul(fr_mul(limbs(x, 4 * i, 4), w[i]), power_of_two(3)));
+        const fr_t by_four = factor_mul(x, (const u32 *)w), by_two = factor_mul_twice(x, { w[0], w[1] });
+        if (!fr_eq(lazy_reduce(by_four), four) || !fr_eq(lazy_reduce(by_two), two)) {
+            printf("sum of products %d differs\n", round);
+            failures++;
+            return;
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     products();
+    parts();
     const u32 last = argc > 1 ? (u32)atoi(argv[1]) : 16;
     for (u32 log_n = 3; log_n <= last; log_n++) {
         transforms(log_n, fr_one());
         transforms(log_n, small(7));
+        quotients(log_n);
     }
+    // Three passes, in small.
+    transforms(11, fr_one(), { 4, 3, 4 }, 6);
+    transforms(12, small(7), { 3, 4, 5 }, 7);
     printf("%d failures\n", failures);
     return failures != 0;
 }

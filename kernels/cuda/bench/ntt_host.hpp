@@ -21,6 +21,13 @@ inline fr_t small(u32 v) {
     return fr_to_mont(r);
 }
 
+// 2^32, which the higher table of powers is multiplied by.
+inline fr_t two_to_32() {
+    fr_t r = fr_zero();
+    r.v[1] = 1;
+    return fr_to_mont(r);
+}
+
 #if FR_LOW_IS_ONE
 constexpr u32 TWO_ADICITY = 32;
 #else

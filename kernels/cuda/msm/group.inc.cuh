@@ -1,17 +1,42 @@
 // Multi-scalar multiplication, the part that adds points, instantiated by inclusion with GROUP, GROUP_FIELD and
-// GROUP_FIELD_LIMBS as in common/ec/xyzz.inc.h; ACC_BLOCKS, the blocks of msm_accumulate a multiprocessor holds; and ACC_AHEAD,
-// whether it has the registers to load a base while it adds the one before.
+// GROUP_FIELD_LIMBS as in common/ec/xyzz.inc.h; ACC_BLOCKS, PAIR_BLOCKS, HALVE_BLOCKS, the blocks of msm_accumulate, msm_pair and
+// msm_halve that a multiprocessor holds; and ACC_TOGETHER, whether the warps of a block of msm_accumulate keep step.
 
 #define G(name) CUZK_PASTE(GROUP, name)
 #define K(name) CUZK_PASTE(GROUP_FIELD, name)
 #define KERNEL(name) CUZK_PASTE(name, GROUP)
 #define AFFINE_WORDS (2 * GROUP_FIELD_LIMBS)
 #define XYZZ_WORDS (4 * GROUP_FIELD_LIMBS)
+// Pieces of 16 bytes of a coordinate.
+#define QUADS (GROUP_FIELD_LIMBS / 4)
 
 // The point that an entry's value names: one of the table of bases, or behind its end one of the pool of sums.
 static __device__ __forceinline__ const u32 *G(_at)(u32 value, u32 table, const u32 *bases, const u32 *pool) {
     const u32 i = value & 0x7fffffff;
     return i < table ? bases + (size_t)i * AFFINE_WORDS : pool + (size_t)(i - table) * AFFINE_WORDS;
+}
+
+// An element whose pieces lie `stride` pieces apart.
+static __device__ __forceinline__ K(_t) G(_load_pieces)(const uint4 *from, size_t stride) {
+    K(_t) r;
+    u32 *words = (u32 *)&r;
+#pragma unroll
+    for (u32 q = 0; q < QUADS; q++) {
+        const uint4 x = from[q * stride];
+        words[4 * q] = x.x; words[4 * q + 1] = x.y; words[4 * q + 2] = x.z; words[4 * q + 3] = x.w;
+    }
+    return r;
+}
+static __device__ __forceinline__ void G(_store_pieces)(uint4 *to, size_t stride, const K(_t) &x) {
+    const u32 *words = (const u32 *)&x;
+#pragma unroll
+    for (u32 q = 0; q < QUADS; q++) to[q * stride] = make_uint4(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
+}
+
+// Copies ahead the first `quads` pieces of a point, to places `stride` apart.
+static __device__ __forceinline__ void G(_copy_ahead)(uint4 *to, u32 stride, u32 quads, const u32 *from) {
+#pragma unroll
+    for (u32 q = 0; q < quads; q++) copy_ahead(to + q * stride, from + 4 * q);
 }
 
 // The chunk of the sorted list that a thread of msm_pair, msm_halve and msm_accumulate owns; all are equally long however full the
@@ -29,7 +54,7 @@ static __device__ __forceinline__ G(_chunk_t) G(_chunk)(const MsmParams &p, cons
 // The denominator of the slope of a + b, never zero: x2 − x1, or 2·y1 for a double, or 1 where nothing is to be added; and which
 // of these it is.
 enum { G(_ADD), G(_DOUBLE), G(_FIRST), G(_SECOND), G(_NOTHING) };
-CUZK_FN_CALL K(_t) G(_denominator)(G(_affine_t) a, G(_affine_t) b, int *which) {
+CUZK_FN K(_t) G(_denominator)(G(_affine_t) a, G(_affine_t) b, int *which) {
     *which = G(_ADD);
     if (G(_affine_is_infinity)(a)) *which = G(_SECOND);
     else if (G(_affine_is_infinity)(b)) *which = G(_FIRST);
@@ -45,52 +70,102 @@ static __device__ __forceinline__ G(_affine_t) G(_signed)(u32 value, u32 table, 
     return a;
 }
 
-// One round of batched affine additions, first half. Each thread goes through what is left of its chunk and pairs neighbours of the
-// same bucket: the pair's sum will be point `slot` of the thread in the pool, and an entry that names it takes the place
-// of the two. prefixes[k] = product of the denominators before pair k, products[t] = of all of them. Places in the pool,
-// the pairs and the prefixes: number·threads + t.
-extern "C" __global__ void __launch_bounds__(MSM_ACC_BLOCK, 3)
-KERNEL(msm_pair_)(MsmParams p, u32 round, uint2 *sorted, const u32 *counters, const u32 *bases, const u32 *pool, u32 *lengths, u32 *slots,
-                  uint2 *pairs, u32 *pair_counts, u32 *prefixes, u32 *products) {
-    const u32 t = blockIdx.x * MSM_ACC_BLOCK + threadIdx.x, threads = gridDim.x * MSM_ACC_BLOCK;
+// A pair whose x2 − x1, x1 or x2 is zero: whether its sum is a sum of points, its denominator, and the slope's numerator.
+struct G(_special_t) { int which; K(_t) denominator, numerator; };
+CUZK_FN_CALL G(_special_t) G(_special)(uint2 pair, u32 table, const u32 *bases, const u32 *pool) {
+    const G(_affine_t) a = G(_signed)(pair.x, table, bases, pool), b = G(_signed)(pair.y, table, bases, pool);
+    G(_special_t) r;
+    r.denominator = G(_denominator)(a, b, &r.which);
+    r.numerator = K(_sub)(b.y, a.y);
+    if (r.which == G(_DOUBLE)) {
+        r.numerator = K(_mul_call)(a.x, a.x);
+        r.numerator = K(_add)(K(_dbl)(r.numerator), r.numerator);
+    }
+    return r;
+}
+// … and its sum if that is none of two points.
+CUZK_FN_CALL G(_affine_t) G(_special_sum)(int which, uint2 pair, u32 table, const u32 *bases, const u32 *pool) {
+    if (which == G(_FIRST)) return G(_signed)(pair.x, table, bases, pool);
+    if (which == G(_SECOND)) return G(_signed)(pair.y, table, bases, pool);
+    G(_affine_t) r;
+    r.x = r.y = K(_zero)();
+    return r;
+}
+
+// Where the pieces of element k of thread t are: piece q at (k·QUADS + q)·threads + t, so that a warp reads and writes side by side.
+static __device__ __forceinline__ uint4 *G(_column)(u32 *elements, u32 k, u32 t, u32 threads) {
+    return (uint4 *)elements + (size_t)k * QUADS * threads + t;
+}
+
+// The denominator of a pair with these x.
+static __device__ __forceinline__ K(_t) G(_difference)(const K(_t) &x1, const K(_t) &x2, uint2 pair, u32 table, const u32 *bases,
+                                                        const u32 *pool) {
+    K(_t) d = K(_sub)(x2, x1);
+    if (K(_is_zero)(d) | K(_is_zero)(x1) | K(_is_zero)(x2)) d = G(_special)(pair, table, bases, pool).denominator;
+    return d;
+}
+
+// Batched affine additions, the first round's pairs. Each thread goes through its chunk and pairs neighbours of the same bucket: the
+// sum of pair k will be its point k in the pool, and an entry that names it takes the place of the two.
+// prefixes[k] = product of the denominators before pair k, products[t] = of all of them. Point k of thread t in the pool, and its pair
+// k: number k·threads + t.
+extern "C" __global__ void __launch_bounds__(MSM_PAIR_BLOCK, PAIR_BLOCKS)
+KERNEL(msm_pair_)(MsmParams p, uint2 *sorted, const u32 *counters, const u32 *bases, MsmChunk *chunks, uint2 *pairs, u32 *prefixes,
+                  u32 *products) {
+    __shared__ uint4 staged[2 * QUADS * MSM_PAIR_BLOCK];
+    __shared__ uint2 rings[EntryReader::AHEAD * MSM_PAIR_BLOCK];
+    const u32 t = blockIdx.x * MSM_PAIR_BLOCK + threadIdx.x, threads = gridDim.x * MSM_PAIR_BLOCK;
+    const u32 table = p.n_bases * p.levels;
     const G(_chunk_t) c = G(_chunk)(p, counters, t, threads);
-    const u32 length = round == 0 ? c.end - c.begin : lengths[t], table = p.n_bases * p.levels;
-    uint2 *mine = sorted + c.begin;
-    u32 slot = round == 0 ? 0 : slots[t], count = 0, out = 0, i = 0;
-    K(_t) product = K(_one)();
-    const uint2 none = make_uint2(~0u, 0);
-#pragma unroll 1
-    while (__any_sync(~0u, i < length)) {
-        if (i < length) {
-            uint2 a = mine[i], b = i + 1 < length ? mine[i + 1] : none;
-            if (a.x != b.x) {
-                mine[out++] = a;
-                i++;
-                a = b;
-                b = i + 1 < length ? mine[i + 1] : none;
-            }
-            if (i < length && a.x == b.x) {
-                const K(_t) x1 = K(_load)(G(_at)(a.y, table, bases, pool)), x2 = K(_load)(G(_at)(b.y, table, bases, pool));
-                K(_t) d = K(_sub)(x2, x1);
-                if (K(_is_zero)(d) | K(_is_zero)(x1) | K(_is_zero)(x2)) {
-                    int which;
-                    d = G(_denominator)(G(_signed)(a.y, table, bases, pool), G(_signed)(b.y, table, bases, pool), &which);
+    uint4 *const first_x = staged + threadIdx.x, *const second_x = first_x + QUADS * MSM_PAIR_BLOCK;
+    uint2 *const list = sorted + c.begin;
+    EntryReader in = EntryReader::of(list, 1, c.end - c.begin, rings + threadIdx.x, MSM_PAIR_BLOCK);
+    u32 i = 0, out = 0, found = 0, count = 0;
+    uint2 next = make_uint2(0, 0);
+    // The next pair; what stands alone before it stays in the list.
+    auto find = [&]() {
+        while (i < in.length) {
+            const uint2 a = in.at(i++);
+            if (i < in.length) {
+                const uint2 b = in.at(i);
+                if (a.x == b.x) {
+                    i++;
+                    next = make_uint2(a.y, b.y);
+                    list[out++] = make_uint2(a.x, table + found++ * threads + t);
+                    return true;
                 }
-                const size_t at = (size_t)count * threads + t;
-                pairs[at] = make_uint2(a.y, b.y);
-                K(_store)(prefixes + at * GROUP_FIELD_LIMBS, product);
-                product = K(_mul_call)(product, d);
-                mine[out++] = make_uint2(a.x, table + slot * threads + t);
-                slot++;
-                count++;
-                i += 2;
             }
+            list[out++] = a;
+        }
+        return false;
+    };
+    auto copy = [&](bool have) {
+        in.copy(i);
+        if (!have) return;
+        G(_copy_ahead)(first_x, MSM_PAIR_BLOCK, QUADS, G(_at)(next.x, table, bases, nullptr));
+        G(_copy_ahead)(second_x, MSM_PAIR_BLOCK, QUADS, G(_at)(next.y, table, bases, nullptr));
+    };
+    K(_t) product = K(_one)();
+    bool have = find();
+    copy(have);
+#pragma unroll 1
+    while (__any_sync(~0u, have)) {
+        copies_done();
+        in.done();
+        if (have) {
+            const uint2 pair = next;
+            const K(_t) x1 = G(_load_pieces)(first_x, MSM_PAIR_BLOCK), x2 = G(_load_pieces)(second_x, MSM_PAIR_BLOCK);
+            have = find();
+            copy(have);
+            const K(_t) d = G(_difference)(x1, x2, pair, table, bases, nullptr);
+            pairs[(size_t)count * threads + t] = pair;
+            G(_store_pieces)(G(_column)(prefixes, count, t, threads), threads, product);
+            product = K(_mul_call)(product, d);
+            count++;
         }
         __syncwarp();
     }
-    lengths[t] = out;
-    slots[t] = slot;
-    pair_counts[t] = count;
+    chunks[t] = {c.begin, out, 0, count};
     K(_store)(products + (size_t)t * GROUP_FIELD_LIMBS, product);
 }
 
@@ -112,87 +187,203 @@ extern "C" __global__ void __launch_bounds__(128, 2) KERNEL(msm_invert_)(u32 n, 
     }
 }
 
-// The round's second half: the pairs from the last to the first, each with the inverse of its denominator. 5 products and a square a sum,
-// with the one of msm_pair.
-extern "C" __global__ void __launch_bounds__(MSM_ACC_BLOCK, 3)
-KERNEL(msm_halve_)(MsmParams p, const u32 *bases, u32 *pool, const u32 *slots, const uint2 *pairs, const u32 *pair_counts, const u32 *prefixes,
-                   const u32 *inverses) {
-    const u32 t = blockIdx.x * MSM_ACC_BLOCK + threadIdx.x, threads = gridDim.x * MSM_ACC_BLOCK, table = p.n_bases * p.levels;
-    u32 count = pair_counts[t];
-    const u32 first = slots[t] - count;
-    K(_t) inverse = K(_load)(inverses + (size_t)t * GROUP_FIELD_LIMBS);
-    uint2 pair = count ? pairs[(size_t)(count - 1) * threads + t] : make_uint2(0, 0);
+// Denominators of the next round that may wait for the other lanes of the warp to have one: with two, the products are a half to
+// each sum; with one, up to one, but eight warps of G2 need the shared memory.
+#define MOST_WAITING (GROUP_FIELD_LIMBS > 12 ? 1 : 2)
+
+// A round's sums, 5 products and a square each with the one for the denominator: the pairs from the last to the first, each with the
+// inverse of its denominator. Unless it is the last round, the next one's pairs are made on the way, of the sums as they come and of the
+// entries that stood alone, while their x is at hand: the list is gone through in the order opposite to the round before, as the
+// pairs are, and an entry that stood alone comes before the sums of its bucket. `backward`: that order, 1 in the first
+// round, 0 in the second and so on.
+extern "C" __global__ void __launch_bounds__(MSM_PAIR_BLOCK, HALVE_BLOCKS)
+KERNEL(msm_halve_)(MsmParams p, u32 backward, u32 last, uint2 *sorted, const u32 *bases, u32 *pool, MsmChunk *chunks, const uint2 *pairs,
+                   const u32 *prefixes, uint2 *next_pairs, u32 *next_prefixes, u32 *products) {
+    __shared__ uint4 staged[4 * QUADS * MSM_PAIR_BLOCK], staged_prefixes[QUADS * MSM_PAIR_BLOCK], held_x[QUADS * MSM_PAIR_BLOCK],
+        differences[MOST_WAITING * QUADS * MSM_PAIR_BLOCK], running_products[QUADS * MSM_PAIR_BLOCK];
+    __shared__ uint2 rings[EntryReader::AHEAD * MSM_PAIR_BLOCK], staged_pairs[MSM_PAIR_BLOCK];
+    const u32 t = blockIdx.x * MSM_PAIR_BLOCK + threadIdx.x, threads = gridDim.x * MSM_PAIR_BLOCK;
+    const u32 table = p.n_bases * p.levels;
+    uint4 *const first_point = staged + threadIdx.x, *const second_point = first_point + 2 * QUADS * MSM_PAIR_BLOCK;
+    uint4 *const prefix_at = staged_prefixes + threadIdx.x, *const held_at = held_x + threadIdx.x;
+    uint4 *const product_at = running_products + threadIdx.x;
+    uint2 *const pair_at = staged_pairs + threadIdx.x;
+    const MsmChunk list = chunks[t];
+    const u32 count = list.pairs, first = list.first, sums = table + first * threads;
+    u32 most = count;
+#pragma unroll
+    for (u32 d = 16; d > 0; d /= 2) most = max(most, __shfl_sync(~0u, most, (threadIdx.x ^ d) & 31));
+    K(_t) inverse = K(_load)(products + (size_t)t * GROUP_FIELD_LIMBS);
+    G(_store_pieces)(product_at, MSM_PAIR_BLOCK, K(_one)());
+
+    uint2 *const from = sorted + (backward ? list.begin + list.length - 1 : list.begin);
+    const int step = backward ? -1 : 1;
+    EntryReader in = EntryReader::of(from, step, last ? 0 : list.length, rings + threadIdx.x, MSM_PAIR_BLOCK);
+    const uint2 nothing = make_uint2(~0u, 0);
+    // `held`: the entry before, which waits for one of its bucket, its x in held_x. `made`: the next round's pairs. `multiplied`: of
+    // those, the ones whose denominators are in the product; the others' are in `differences`.
+    uint2 held = nothing;
+    u32 i = 0, out = 0, made = 0, multiplied = 0;
+    auto write = [&](uint2 entry) { from[(ptrdiff_t)step * out++] = entry; };
+    // Goes past the entries that are no sums of this round.
+    auto pass = [&]() {
+        bool any = false;
+        while (i < in.length) {
+            const uint2 e = in.at(i);
+            if ((i32)e.y >= (i32)sums) break;
+            if (held.x != ~0u) write(held);
+            held = e;
+            any = true;
+            i++;
+        }
+        return any;
+    };
+    // One denominator that waits, of all lanes at once.
+    auto waiting_at = [&](u32 k) { return differences + k % MOST_WAITING * QUADS * MSM_PAIR_BLOCK + threadIdx.x; };
+    auto multiply = [&]() {
+        if (multiplied < made) {
+            const K(_t) product = G(_load_pieces)(product_at, MSM_PAIR_BLOCK);
+            G(_store_pieces)(G(_column)(next_prefixes, multiplied, t, threads), threads, product);
+            const K(_t) difference = G(_load_pieces)(waiting_at(multiplied), MSM_PAIR_BLOCK);
+            G(_store_pieces)(product_at, MSM_PAIR_BLOCK, K(_mul_call)(product, difference));
+            multiplied++;
+        }
+    };
+    auto pair_of = [&](u32 k) { return &pairs[(size_t)k * threads + t]; };
+    auto copy = [&](u32 k, uint2 pair) {
+        const uint4 *prefix = G(_column)((u32 *)prefixes, k, t, threads);
+#pragma unroll
+        for (u32 q = 0; q < QUADS; q++) copy_ahead(prefix_at + q * MSM_PAIR_BLOCK, (const u32 *)(prefix + (size_t)q * threads));
+        G(_copy_ahead)(first_point, MSM_PAIR_BLOCK, 2 * QUADS, G(_at)(pair.x, table, bases, pool));
+        G(_copy_ahead)(second_point, MSM_PAIR_BLOCK, 2 * QUADS, G(_at)(pair.y, table, bases, pool));
+    };
+
+    in.copy(0);
+    uint2 next = nothing;
+    if (most > 0 && most - 1 < count) copy(most - 1, next = *pair_of(most - 1));
+    if (most > 1 && most - 2 < count) copy_ahead(pair_at, pair_of(most - 2));
+    copies_done();
 #pragma unroll 1
-    while (__any_sync(~0u, count > 0)) {
-        if (count > 0) {
-            count--;
-            const G(_affine_t) a = G(_signed)(pair.x, table, bases, pool);
-            G(_affine_t) b = G(_signed)(pair.y, table, bases, pool);
-            const size_t at = (size_t)count * threads + t;
-            const K(_t) prefix = K(_load)(prefixes + at * GROUP_FIELD_LIMBS);
-            if (count > 0) pair = pairs[at - threads];
+    for (u32 k = most; k-- > 0;) {
+        // All copies are made here, so that the products are between them and the wait for them.
+        const bool now = k < count, pairing = now && !last;
+        in.done();
+        uint2 entry = nothing;
+        if (pairing) {
+            if (pass()) G(_copy_ahead)(held_at, MSM_PAIR_BLOCK, QUADS, G(_at)(held.y, table, bases, pool));
+            entry = in.at(i++);
+            in.copy(i);
+        }
+        const bool complete = pairing && held.x == entry.x;
+        // When one lane has as many denominators waiting as it may, most lanes have one.
+        if (__any_sync(~0u, complete && made - multiplied == MOST_WAITING)) multiply();
+        const uint2 pair = next;
+        G(_affine_t) a, b;
+        K(_t) prefix;
+        if (now) {
+            a.x = G(_load_pieces)(first_point, MSM_PAIR_BLOCK);
+            a.y = G(_load_pieces)(first_point + QUADS * MSM_PAIR_BLOCK, MSM_PAIR_BLOCK);
+            b.x = G(_load_pieces)(second_point, MSM_PAIR_BLOCK);
+            b.y = G(_load_pieces)(second_point + QUADS * MSM_PAIR_BLOCK, MSM_PAIR_BLOCK);
+            prefix = G(_load_pieces)(prefix_at, MSM_PAIR_BLOCK);
+        }
+        if (k > 0 && k - 1 < count) copy(k - 1, next = *pair_at);
+        if (k > 1 && k - 2 < count) copy_ahead(pair_at, pair_of(k - 2));
+        if (now) {
+            a.y = K(_cneg)(pair.x >> 31, a.y);
+            b.y = K(_cneg)(pair.y >> 31, b.y);
             K(_t) d = K(_sub)(b.x, a.x), slope = K(_sub)(b.y, a.y);
             int which = G(_ADD);
             if (K(_is_zero)(d) | K(_is_zero)(a.x) | K(_is_zero)(b.x)) {
-                d = G(_denominator)(a, b, &which);
-                if (which == G(_DOUBLE)) {
-                    slope = K(_mul_call)(a.x, a.x);
-                    slope = K(_add)(K(_dbl)(slope), slope);
-                }
+                const G(_special_t) special = G(_special)(pair, table, bases, pool);
+                which = special.which;
+                d = special.denominator;
+                slope = special.numerator;
             }
-            slope = K(_mul_call)(slope, K(_mul_call)(inverse, prefix));
+            slope = K(_mul_call)(K(_mul_call)(inverse, prefix), slope);
             inverse = K(_mul_call)(inverse, d);
             G(_affine_t) sum;
             sum.x = K(_sub)(K(_sub)(K(_sqr_call)(slope), a.x), b.x);
             sum.y = K(_sub)(K(_mul_call)(slope, K(_sub)(a.x, sum.x)), a.y);
-            if (which == G(_FIRST)) sum = a;
-            if (which == G(_SECOND)) sum = b;
-            if (which == G(_NOTHING)) sum.x = sum.y = K(_zero)();
-            G(_affine_store)(pool + ((size_t)(first + count) * threads + t) * AFFINE_WORDS, sum);
+            if (which != G(_ADD) && which != G(_DOUBLE)) sum = G(_special_sum)(which, pair, table, bases, pool);
+            G(_affine_store)(pool + ((size_t)(first + k) * threads + t) * AFFINE_WORDS, sum);
+            copies_done();
+            if (complete) {
+                const uint2 both = make_uint2(held.y, entry.y);
+                const K(_t) x = G(_load_pieces)(held_at, MSM_PAIR_BLOCK);
+                G(_store_pieces)(waiting_at(made), MSM_PAIR_BLOCK, G(_difference)(x, sum.x, both, table, bases, pool));
+                next_pairs[(size_t)made * threads + t] = both;
+                write(make_uint2(entry.x, table + (first + count + made) * threads + t));
+                made++;
+                held = nothing;
+            } else if (pairing) {
+                if (held.x != ~0u) write(held);
+                held = entry;
+                G(_store_pieces)(held_at, MSM_PAIR_BLOCK, sum.x);
+            }
         }
+        copies_done();
         __syncwarp();
     }
+    if (last) return;
+    while (__any_sync(~0u, multiplied < made)) multiply();
+    pass();
+    if (held.x != ~0u) write(held);
+    chunks[t] = {backward ? list.begin + list.length - out : list.begin, out, first + count, made};
+    K(_store)(products + (size_t)t * GROUP_FIELD_LIMBS, G(_load_pieces)(product_at, MSM_PAIR_BLOCK));
 }
 
-// Each thread adds up its chunk of the sorted entries, or what `lengths` says is left of it after batched additions. A bucket
+// Whether a lane has work left. Warps that keep step share what they fetch of the code, which pays where it is longer than the
+// instruction cache: with products of fp2.
+#if ACC_TOGETHER
+#define ACC_ANY(x) __syncthreads_or(x)
+#else
+#define ACC_ANY(x) __any_sync(~0u, x)
+#endif
+
+// Each thread adds up its chunk of the sorted entries, or what `chunks` says is left of it after batched additions. A bucket
 // that lies within the chunk is finished; the part of one that began before it goes to `heads`, that of one that goes on
 // behind it to `tails`, for msm_merge.
 extern "C" __global__ void __launch_bounds__(MSM_ACC_BLOCK, ACC_BLOCKS)
-KERNEL(msm_accumulate_)(MsmParams p, const uint2 *sorted, const u32 *counters, const u32 *lengths, const u32 *bases, const u32 *pool, u32 *buckets,
-                        u32 *heads, u32 *tails, u32 *flags, u32 *tail_keys) {
+KERNEL(msm_accumulate_)(MsmParams p, const uint2 *sorted, const u32 *counters, const MsmChunk *chunks, const u32 *bases, const u32 *pool,
+                        u32 *buckets, u32 *heads, u32 *tails, u32 *flags, u32 *tail_keys) {
+    __shared__ uint4 staged[2 * QUADS * MSM_ACC_BLOCK];
+    __shared__ uint2 rings[EntryReader::AHEAD * MSM_ACC_BLOCK];
     const u32 t = blockIdx.x * MSM_ACC_BLOCK + threadIdx.x, threads = gridDim.x * MSM_ACC_BLOCK;
+    const u32 table = p.n_bases * p.levels;
     const G(_chunk_t) c = G(_chunk)(p, counters, t, threads);
-    const u32 begin = c.begin, end = lengths ? begin + lengths[t] : c.end, table = p.n_bases * p.levels;
-    const uint2 none = make_uint2(~0u, 0);
-    // The neighbours' entries say whether the first bucket began before and the last goes on behind.
+    uint4 *const ahead = staged + threadIdx.x;
+    const u32 begin = chunks ? chunks[t].begin : c.begin, length = chunks ? chunks[t].length : c.end - c.begin;
+    // The neighbours' entries say whether the first bucket began before and the last goes on behind: batched additions leave an
+    // entry of a chunk's first bucket at its beginning, and one of its last bucket at its end.
     const u32 behind = c.end < c.n ? sorted[c.end].x : ~0u;
-    uint2 entry = begin < end ? sorted[begin] : none;
+    EntryReader in = EntryReader::of(sorted + begin, 1, length, rings + threadIdx.x, MSM_ACC_BLOCK);
+    uint2 entry = length > 0 ? in.at(0) : make_uint2(~0u, 0);
     u32 flag = 0;
-    bool inside = begin > 0 && begin < end && sorted[(lengths ? begin - c.length + lengths[t - 1] : begin) - 1].x == entry.x;
+    bool inside = c.begin > 0 && length > 0 && sorted[c.begin - 1].x == entry.x;
     G(_xyzz_t) sum = G(_infinity)();
-#if ACC_AHEAD
-    G(_affine_t) ahead;
-    ahead.x = ahead.y = K(_zero)();
-    if (begin < end) ahead = G(_affine_load)(G(_at)(entry.y, table, bases, pool));
-#endif
+    in.copy(1);
+    if (length > 0) G(_copy_ahead)(ahead, MSM_ACC_BLOCK, 2 * QUADS, G(_at)(entry.y, table, bases, pool));
     // All threads of a warp go through the loop together: the barrier keeps the compiler from making an inner loop of the
     // additions to one bucket, in which a warp would wait for its fullest bucket each time.
 #pragma unroll 1
-    for (u32 i = begin; __any_sync(~0u, i < end); i++) {
-        if (i < end) {
+    for (u32 i = 0; ACC_ANY(i < length); i++) {
+        copies_done();
+        in.done();
+        if (i < length) {
             const u32 key = entry.x;
             const int negate = entry.y >> 31;
-#if ACC_AHEAD
-            const G(_affine_t) point = ahead;
-#else
-            const G(_affine_t) point = G(_affine_load)(G(_at)(entry.y, table, bases, pool));
-#endif
-            entry = i + 1 < end ? sorted[i + 1] : make_uint2(behind, 0);
-#if ACC_AHEAD
-            if (i + 1 < end) ahead = G(_affine_load)(G(_at)(entry.y, table, bases, pool));
-#endif
+            G(_affine_t) point;
+            point.x = G(_load_pieces)(ahead, MSM_ACC_BLOCK);
+            point.y = G(_load_pieces)(ahead + QUADS * MSM_ACC_BLOCK, MSM_ACC_BLOCK);
+            entry = make_uint2(behind, 0);
+            if (i + 1 < length) {
+                entry = in.at(i + 1);
+                G(_copy_ahead)(ahead, MSM_ACC_BLOCK, 2 * QUADS, G(_at)(entry.y, table, bases, pool));
+                in.copy(i + 2);
+            }
             sum = G(_add_mixed)(sum, point, negate);
-            if (i + 1 == end || entry.x != key) {
+            if (i + 1 == length || entry.x != key) {
                 u32 *to = buckets + (size_t)key * XYZZ_WORDS;
                 const bool goes_on = entry.x == key;
                 if (inside) {
@@ -242,6 +433,7 @@ KERNEL(msm_merge_)(u32 n, const u32 *heads, const u32 *tails, const u32 *flags, 
     }
     __syncthreads();
     // The first head of a run now holds the run's sum. Whether the run ends in this block: its last head closes.
+    bool left = false;
     if (flag & MSM_TAIL) {
         G(_xyzz_t) part = G(_xyzz_load)(tails + (size_t)t * XYZZ_WORDS);
         bool closes = false;
@@ -256,11 +448,11 @@ KERNEL(msm_merge_)(u32 n, const u32 *heads, const u32 *tails, const u32 *flags, 
         } else {
             G(_xyzz_store)(out_tails + (size_t)blockIdx.x * XYZZ_WORDS, part);
             out_tail_keys[blockIdx.x] = tail_keys[t];
-            shared_flags[i] |= 8;
+            left = true;
         }
     }
     if (i == 0 && (flag & MSM_HEAD)) G(_xyzz_store)(out_heads + (size_t)blockIdx.x * XYZZ_WORDS, sum);
-    const int tail = __syncthreads_or(shared_flags[i] & 8);
+    const int tail = __syncthreads_or(left);
     if (i == 0) {
         u32 out = tail ? MSM_TAIL : 0;
         if (flag & MSM_HEAD) {
@@ -273,34 +465,60 @@ KERNEL(msm_merge_)(u32 n, const u32 *heads, const u32 *tails, const u32 *flags, 
     }
 }
 
+// a += b in memory, with formula and cases as in common/ec: two points and what is between them do not fit the registers, so
+// each coordinate is read where it is needed.
+CUZK_FN_CALL void G(_add_to)(u32 *a, const u32 *b) {
+    enum { X = 0, Y = GROUP_FIELD_LIMBS, ZZ = 2 * GROUP_FIELD_LIMBS, ZZZ = 3 * GROUP_FIELD_LIMBS };
+    K(_t) zz = K(_load)(a + ZZ);
+    const K(_t) b_zz = K(_load)(b + ZZ);
+    if (K(_is_zero)(b_zz)) return;
+    if (K(_is_zero)(zz)) {
+        G(_xyzz_store)(a, G(_xyzz_load)(b));
+        return;
+    }
+    const K(_t) u1 = K(_mul_call)(K(_load)(a + X), b_zz);
+    const K(_t) p = K(_sub)(K(_mul_call)(K(_load)(b + X), zz), u1);
+    zz = K(_mul_call)(zz, b_zz);
+    const K(_t) s1 = K(_mul_call)(K(_load)(a + Y), K(_load)(b + ZZZ));
+    const K(_t) r = K(_sub)(K(_mul_call)(K(_load)(b + Y), K(_load)(a + ZZZ)), s1);
+    if (K(_is_zero)(p)) {
+        G(_xyzz_store)(a, K(_is_zero)(r) ? G(_dbl)(G(_xyzz_load)(a)) : G(_infinity)());
+        return;
+    }
+    const K(_t) pp = K(_sqr_call)(p);
+    K(_store)(a + ZZ, K(_mul_call)(zz, pp));
+    const K(_t) ppp = K(_mul_call)(p, pp), q = K(_mul_call)(u1, pp);
+    K(_store)(a + ZZZ, K(_mul_call)(K(_mul_call)(K(_load)(a + ZZZ), K(_load)(b + ZZZ)), ppp));
+    const K(_t) x = K(_sub)(K(_sub)(K(_sqr_call)(r), ppp), K(_dbl)(q));
+    K(_store)(a + X, x);
+    K(_store)(a + Y, K(_mul_sub_call)(r, K(_sub)(q, x), s1, ppp));
+}
+
 // Thread t of a set takes its buckets t·L .. t·L + L − 1, L = 2^(c − 1 − reduce_log): runs[t] = Σ B, sums[t] = Σ (i + 1)·B over its
 // buckets i = 0 .. L − 1, by running sums from the top. A bucket that no entry has is infinity and is not read.
-extern "C" __global__ void __launch_bounds__(MSM_REDUCE_BLOCK, 2)
+extern "C" __global__ void __launch_bounds__(MSM_REDUCE_BLOCK, 256 / MSM_REDUCE_BLOCK)
 KERNEL(msm_reduce_)(MsmParams p, const u32 *count, const u32 *buckets, u32 *runs, u32 *sums) {
     const u32 t = blockIdx.x * MSM_REDUCE_BLOCK + threadIdx.x;
     if (t >= p.set_count << p.reduce_log) return;
     const u32 length = 1u << (p.c - 1 - p.reduce_log);
     const u32 first = t * length;
-    G(_xyzz_t) run = G(_infinity)(), sum = G(_infinity)();
-    // One addition in the code serves both sums, in turn: run += bucket, sum += run.
+    alignas(16) u32 run[XYZZ_WORDS], sum[XYZZ_WORDS];
+    G(_xyzz_store)(run, G(_infinity)());
+    G(_xyzz_store)(sum, G(_infinity)());
+    // run += bucket, sum += run.
     for (u32 j = 2 * length; j > 0; j--) {
-        const bool odd = j & 1;
-        G(_xyzz_t) x = odd ? sum : run, y = run;
-        if (!odd) {
-            const u32 key = first + j / 2 - 1;
-            if (count[key] == 0) continue;
-            y = G(_xyzz_load)(buckets + (size_t)key * XYZZ_WORDS);
-        }
-        x = G(_add)(x, y);
-        if (odd) sum = x; else run = x;
+        const u32 key = first + j / 2 - 1;
+        if (j & 1) G(_add_to)(sum, run);
+        else if (count[key] != 0) G(_add_to)(run, buckets + (size_t)key * XYZZ_WORDS);
     }
-    G(_xyzz_store)(runs + (size_t)t * XYZZ_WORDS, run);
-    G(_xyzz_store)(sums + (size_t)t * XYZZ_WORDS, sum);
+    G(_xyzz_store)(runs + (size_t)t * XYZZ_WORDS, G(_xyzz_load)(run));
+    G(_xyzz_store)(sums + (size_t)t * XYZZ_WORDS, G(_xyzz_load)(sum));
 }
 
-// With m = reduce_log, block (j, set, split): a share of out[set·(m + 1) + j] = Σ of runs[t] over the t with bit j set, j < m; and of
-// Σ sums[t] for j = m; the host adds up the shares, which are `splits` points side by side. The set's value is then
-// out[m] + L·Σ_j 2^j·out[j]. Row set_count of the grid, if launched, writes the sum of the ones to ones_out.
+// With m = reduce_log, block (j, set, split): a share of out[set·(m + 2) + j] = Σ of runs[t] over the t with bit j set, j < m; and of
+// Σ sums[t] over the even t for j = m, over the odd t for j = m + 1, so that all blocks have equally many terms; the host adds up
+// the shares, which are `splits` points side by side. The set's value is then out[m] + out[m + 1] + L·Σ_j 2^j·out[j]. Row set_count of
+// the grid, if launched, writes the sum of the ones to ones_out.
 extern "C" __global__ void __launch_bounds__(MSM_BITS_BLOCK, 2)
 KERNEL(msm_bits_)(MsmParams p, const u32 *counters, const u32 *buckets, const u32 *runs, const u32 *sums, u32 *out,
                    u32 *ones_out) {
@@ -315,12 +533,12 @@ KERNEL(msm_bits_)(MsmParams p, const u32 *counters, const u32 *buckets, const u3
         }
         return;
     }
-    const u32 terms = j == m ? 1u << m : m == 0 ? 0 : 1u << (m - 1);
-    const u32 *from = (j == m ? sums : runs) + ((size_t)set << m) * XYZZ_WORDS;
+    const u32 terms = j < m ? 1u << (m - 1) : j == m ? ((1u << m) + 1) / 2 : (1u << m) / 2;
+    const u32 *from = (j < m ? runs : sums) + ((size_t)set << m) * XYZZ_WORDS;
     G(_xyzz_t) sum = G(_infinity)();
     for (u32 k = blockIdx.z * MSM_BITS_BLOCK + i; k < terms; k += gridDim.z * MSM_BITS_BLOCK) {
-        // The k-th number with bit j set: a one put in at place j.
-        const u32 t = j == m ? k : (k >> j << (j + 1)) | 1u << j | (k & ((1u << j) - 1));
+        // The k-th number with bit j set: a one put in at place j. The k-th even or odd number.
+        const u32 t = j < m ? (k >> j << (j + 1)) | 1u << j | (k & ((1u << j) - 1)) : 2 * k + (j - m);
         sum = G(_add)(sum, G(_xyzz_load)(from + (size_t)t * XYZZ_WORDS));
     }
     for (u32 d = MSM_BITS_BLOCK / 2; d > 0; d >>= 1) {
@@ -329,7 +547,7 @@ KERNEL(msm_bits_)(MsmParams p, const u32 *counters, const u32 *buckets, const u3
         if (i < d) sum = G(_add)(sum, G(_xyzz_load)(values + i * XYZZ_WORDS));
         __syncthreads();
     }
-    if (i == 0) G(_xyzz_store)(out + (((size_t)set * (m + 1) + j) * gridDim.z + blockIdx.z) * XYZZ_WORDS, sum);
+    if (i == 0) G(_xyzz_store)(out + (((size_t)set * (m + 2) + j) * gridDim.z + blockIdx.z) * XYZZ_WORDS, sum);
 }
 
 // Points that one thread brings to affine form with one inversion.
@@ -413,4 +631,7 @@ extern "C" __global__ void __launch_bounds__(128, 2) KERNEL(fixed_base_mul_)(u32
 #undef KERNEL
 #undef AFFINE_WORDS
 #undef XYZZ_WORDS
+#undef QUADS
+#undef MOST_WAITING
+#undef ACC_ANY
 #undef AFFINE_BATCH

@@ -1,5 +1,6 @@
 // The kernels of multi-scalar and fixed-base multiplication in G1.
 #include "../../common/ec/ec.h"
+#include "ahead.cuh"
 #include "params.h"
 
 #define GROUP g1
@@ -7,6 +8,8 @@
 #define GROUP_FIELD_LIMBS FP_LIMBS
 #ifndef ACC_BLOCKS
 #define ACC_BLOCKS 2
-#define ACC_AHEAD 1
+#define PAIR_BLOCKS 12
+#define HALVE_BLOCKS 8
+#define ACC_TOGETHER 0
 #endif
 #include "group.inc.cuh"

@@ -30,8 +30,9 @@ enum {
     MSM_SORT_SHARED = 98304,  // bytes of dynamic shared memory of msm_partition and msm_scatter: this, or what the device allows
     MSM_SCAN_TILE = 4096,     // counters a block of msm_scan_local
     MSM_ACC_BLOCK = 128,      // threads of msm_accumulate
+    MSM_PAIR_BLOCK = 32,      // threads of msm_pair and msm_halve: a warp has its own shared memory, up to 26 KiB
     MSM_MERGE_BLOCK = 64,     // chunks that a block of msm_merge joins
-    MSM_REDUCE_BLOCK = 128,   // threads of msm_reduce
+    MSM_REDUCE_BLOCK = 32,    // threads of msm_reduce: few a set, so in small blocks, to be spread evenly
     MSM_BITS_BLOCK = 128,     // threads of msm_bits
     MSM_PACKED_BLOCK = 256,   // words of a bitmap a block of the packed kernels
 };
@@ -43,6 +44,14 @@ enum {
     MSM_COUNT_LIST = 2,       // scalars in the list
     MSM_COUNT_DENSE = 3,      // variables with a base
     MSM_COUNTERS = 8,
+};
+
+// What batched additions have left of a thread's chunk of the sorted list.
+struct MsmChunk {
+    unsigned begin;           // its first entry in the list
+    unsigned length;          // its entries
+    unsigned first;           // number of the thread's first sum of this round in the pool
+    unsigned pairs;           // of this round
 };
 
 // Flags of a chunk of the sorted list.

@@ -27,7 +27,7 @@ struct MsmRequest {
 // Offsets in bytes into the scratch memory.
 struct MsmScratch {
     size_t counters, coarse, bucket_count, offset, sums, digits, entries, sorted, buckets, heads, tails, flags, tail_keys, runs, run_sums, out,
-        tiles, scalar_index, base_index, pool, pairs, prefixes, products, lengths, slots, pair_counts, bytes;
+        tiles, scalar_index, base_index, pool, pairs[2], prefixes[2], products, chunks, bytes;
 };
 
 struct MsmPlan {
@@ -42,13 +42,14 @@ struct MsmPlan {
     MsmScratch at;
 };
 
-// Additions weighed by their cost: the list's mixed ones, and two full ones a bucket, with what a small grid wastes.
-inline unsigned msm_window(unsigned n, unsigned scalar_bits) {
+// Additions weighed by their cost: the list's, and two full ones a bucket with what is done once for each, in the list's: 4 if those
+// are mixed, 6 if they are batched.
+inline unsigned msm_window(unsigned n, unsigned scalar_bits, double bucket) {
     unsigned best = 8;
     double least = 1e300;
     for (unsigned c = 8; c <= 24; c++) {
         const unsigned windows = (scalar_bits + c - 1) / c;
-        const double cost = (double)windows * (n + 4.0 * (1u << (c - 1)));
+        const double cost = (double)windows * (n + bucket * (1u << (c - 1)));
         if (cost < least) { least = cost; best = c; }
     }
     return best;
@@ -59,7 +60,7 @@ inline MsmPlan msm_plan(const MsmRequest &q, unsigned c = 0) {
     MsmParams &p = plan.params;
     p.n = q.n;
     p.n_bases = q.n_bases;
-    p.c = q.levels_c ? q.levels_c : c ? c : msm_window(std::max(q.n, 1u), q.scalar_bits);
+    p.c = q.levels_c ? q.levels_c : c ? c : msm_window(std::max(q.n, 1u), q.scalar_bits, q.batch ? 6 : 4);
     p.windows = (q.scalar_bits + p.c - 1) / p.c;
     p.sets = q.levels_c ? q.levels_sets : p.windows;
     for (unsigned w = 0; w < p.windows; w++) {
@@ -81,7 +82,11 @@ inline MsmPlan msm_plan(const MsmRequest &q, unsigned c = 0) {
     p.coarse_bins = ((p.keys - 1) >> p.coarse_shift) + 1;
     p.tile = std::min(8192u, std::max(512u, q.n / (2 * q.multiprocessors)));
     p.reduce_log = 0;
-    while (p.reduce_log < p.c - 1 && (p.set_count << (p.reduce_log + 1)) <= 512 * q.multiprocessors) p.reduce_log++;
+    // As many threads as a multiprocessor holds; twice as many, to even out the end, where that leaves each 64 buckets.
+    const auto threads_fit = [&](unsigned log) {
+        return log < p.c && (p.set_count << log) <= (p.c - 1 >= log + 6 ? 512 : 256) * q.multiprocessors;
+    };
+    while (threads_fit(p.reduce_log + 1)) p.reduce_log++;
     p.with_ones = q.words != 0;
     // Enough rounds to leave about one entry a bucket.
     const double full = (double)(a_set * plan.sets_a_pass + q.ones) / p.keys;
@@ -96,8 +101,8 @@ inline MsmPlan msm_plan(const MsmRequest &q, unsigned c = 0) {
         chunks = blocks == 1 ? 0 : blocks;
     }
     merged += 1;
-    plan.splits = std::min(std::max(2 * q.multiprocessors / (p.set_count * (p.reduce_log + 1)), 1u), 16u);
-    plan.out_points = p.sets * (p.reduce_log + 1) * plan.splits + p.with_ones;
+    plan.splits = std::min(std::max(2 * q.multiprocessors / (p.set_count * (p.reduce_log + 2)), 1u), 16u);
+    plan.out_points = p.sets * (p.reduce_log + 2) * plan.splits + p.with_ones;
 
     size_t end = 0;
     auto take = [&](size_t bytes) { const size_t at = end; end += (bytes + 255) / 256 * 256; return at; };
@@ -108,7 +113,15 @@ inline MsmPlan msm_plan(const MsmRequest &q, unsigned c = 0) {
     s.bucket_count = take(p.keys * 4ull);
     s.offset = take(p.keys * 4ull);
     s.sums = take(((p.keys + MSM_SCAN_TILE - 1) / MSM_SCAN_TILE) * 4ull);
-    s.entries = take(entries * 8);
+    // Of a thread's chunk, the sums of all rounds are fewer than the entries; the pairs of a round at most half as many, from the
+    // second round on at most a third: three entries of a bucket make one pair of the second round.
+    const uint64_t chunk = std::max<uint64_t>((entries + q.ones + plan.acc_threads - 1) / plan.acc_threads, 2);
+    const uint64_t pairs[2] = {plan.rounds ? chunk / 2 * plan.acc_threads : 0, plan.rounds ? chunk / 3 * plan.acc_threads : 0};
+    // The entries are read before the first pairs are written.
+    s.entries = take(std::max(entries * 8, (pairs[0] + pairs[1]) * 8));
+    s.pairs[0] = s.entries;
+    s.pairs[1] = s.entries + pairs[0] * 8;
+    s.sorted = take((entries + q.ones) * 8);
     // The digits are read before the sorted entries are written, behind those of the ones.
     s.sorted = take((entries + q.ones) * 8);
     s.digits = s.sorted + q.ones * 8ull;
@@ -125,15 +138,10 @@ inline MsmPlan msm_plan(const MsmRequest &q, unsigned c = 0) {
     s.scalar_index = take(q.words ? q.n * 4ull : 0);
     s.base_index = take(q.words ? q.n * 4ull : 0);
     if (plan.rounds) {
-        // The sums of a thread's pairs are fewer than the entries of its chunk, the pairs of a round at most half as many.
-        const uint64_t chunk = std::max<uint64_t>((entries + q.ones + plan.acc_threads - 1) / plan.acc_threads, 2);
         s.pool = take(chunk * plan.acc_threads * (q.point_bytes / 2));
-        s.pairs = take(chunk / 2 * plan.acc_threads * 8);
-        s.prefixes = take(chunk / 2 * plan.acc_threads * (q.point_bytes / 4));
+        for (int i = 0; i < 2; i++) s.prefixes[i] = take(pairs[i] * (q.point_bytes / 4));
         s.products = take(plan.acc_threads * (q.point_bytes / 4ull));
-        s.lengths = take(plan.acc_threads * 4ull);
-        s.slots = take(plan.acc_threads * 4ull);
-        s.pair_counts = take(plan.acc_threads * 4ull);
+        s.chunks = take(plan.acc_threads * sizeof(MsmChunk));
     }
     s.bytes = end;
     return plan;

@@ -1,5 +1,5 @@
-// Number-theoretic transforms over the scalar field. docs/kernels.md explains them; the host side that chooses the passes
-// and builds the tables is crates/cuzk-backend-cuda/src/ntt.
+// Number-theoretic transforms over the scalar field. docs/kernels.md explains them; the host side that chooses the
+// passes and builds the tables is crates/cuzk-backend-cuda/src/ntt.
 #include "pass.h"
 #include "elements.h"
 
@@ -12,37 +12,22 @@ NTT_KERNEL ntt_time_strided(const __grid_constant__ ntt_pass_t p) {
     u32 bit = p.k - NTT_LOG_RADIX;
 #pragma unroll 1
     while (true) {
-        strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 0, 0);
+        strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 0);
         if (bit == 0) break;
-        bit = step_below(&p, bit);
+        bit = step_below(bit);
         __syncthreads();
-    }
-}
-
-// The first pass with g = 1.
-NTT_KERNEL ntt_time_strided_unit(const __grid_constant__ ntt_pass_t p) {
-    u32 bit = p.k - NTT_LOG_RADIX;
-    strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 0, 1);
-#pragma unroll 1
-    while (bit > 0) {
-        bit = step_below(&p, bit);
-        __syncthreads();
-        strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 0, 0);
     }
 }
 
 NTT_KERNEL ntt_time_contiguous(const __grid_constant__ ntt_pass_t p) {
     u32 bit = p.k - NTT_LOG_RADIX;
-    time_load(&p, blockIdx.x, threadIdx.x, tile_memory);
-    // What a thread loaded is what its first step needs: no barrier between them.
-    contiguous_step(&p, threadIdx.x, tile_memory, bit, 0, 1);
 #pragma unroll 1
-    while (bit > 0) {
-        bit = step_below(&p, bit);
+    while (true) {
+        contiguous_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 0);
         __syncthreads();
-        contiguous_step(&p, threadIdx.x, tile_memory, bit, 0, 0);
+        if (bit == 0) break;
+        bit = step_below(bit);
     }
-    __syncthreads();
     time_store(&p, blockIdx.x, threadIdx.x, tile_memory);
 }
 
@@ -51,37 +36,23 @@ NTT_KERNEL ntt_frequency_strided(const __grid_constant__ ntt_pass_t p) {
     u32 bit = 0;
 #pragma unroll 1
     while (true) {
-        strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 1, 0);
+        strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 1);
         if (bit == p.k - NTT_LOG_RADIX) break;
         bit = step_above(&p, bit);
         __syncthreads();
     }
 }
 
-// The last pass with g = 1.
-NTT_KERNEL ntt_frequency_strided_unit(const __grid_constant__ ntt_pass_t p) {
-    u32 bit = 0;
-#pragma unroll 1
-    while (bit < p.k - NTT_LOG_RADIX) {
-        strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 1, 0);
-        bit = step_above(&p, bit);
-        __syncthreads();
-    }
-    strided_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 1, 1);
-}
-
 NTT_KERNEL ntt_frequency_contiguous(const __grid_constant__ ntt_pass_t p) {
     u32 bit = 0;
     frequency_load(&p, blockIdx.x, threadIdx.x, tile_memory);
-    __syncthreads();
 #pragma unroll 1
-    while (bit < p.k - NTT_LOG_RADIX) {
-        contiguous_step(&p, threadIdx.x, tile_memory, bit, 1, 0);
-        bit = step_above(&p, bit);
+    while (true) {
         __syncthreads();
+        contiguous_step(&p, blockIdx.x, threadIdx.x, tile_memory, bit, 1);
+        if (bit == p.k - NTT_LOG_RADIX) break;
+        bit = step_above(&p, bit);
     }
-    contiguous_step(&p, threadIdx.x, tile_memory, bit, 1, 1);
-    frequency_store(&p, blockIdx.x, threadIdx.x, tile_memory);
 }
 
 // out[i] = first · base^i for i below `count`; squares[b] is base^(2^b).
@@ -90,20 +61,30 @@ extern "C" __global__ void ntt_powers(u32 *out, const u32 *squares, const u32 *f
     if (i < count) fr_store(out + 8 * (size_t)i, power_of(squares, fr_load(first), i));
 }
 
-// The table `heap` of ntt_pass_t with nodes 1 to 2^levels - 1; root[b] is ω_n^(2^b), shift[b] is g^(2^b), or shift is null.
+// The table `heap` of ntt_pass_t with nodes 1 to 2^levels - 1; root[b] is ω_n^(2^b), shift[b] is g^(2^b), or shift is
+// null.
 extern "C" __global__ void ntt_heap(u32 *out, const u32 *root, const u32 *shift, u32 log_n, u32 levels) {
     const u32 node = blockIdx.x * blockDim.x + threadIdx.x;
-    if (node > 0 && node >> levels == 0) shoup_store(out + 16 * (size_t)node, heap_entry(root, shift, log_n, node));
+    if (node == 0 || node >> levels != 0) return;
+    factor_store(out + FACTOR_LIMBS * (size_t)node, heap_entry(root, shift, log_n, node));
+}
+
+// The table `results` of ntt_pass_t for a pass of k stages.
+extern "C" __global__ void ntt_results(u32 *out, const u32 *step, u32 k) {
+    const u32 j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >> k == 0) factor_store(out + FACTOR_LIMBS * (size_t)j, results_entry(step, k, j));
 }
 
 // x[i] times g^(i bit-reversed), the powers of g given as those of e below 2^log_low and of e·2^log_low.
 extern "C" __global__ void ntt_scale(u32 *x, const u32 *low, const u32 *high, u32 log_n, u32 log_low) {
     const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >> log_n == 0) fr_store(x + 8 * i, scaled(fr_load(x + 8 * i), low, high, reverse_bits((u32)i, log_n), log_low));
+    if (i >> log_n != 0) return;
+    fr_store(x + 8 * i, scaled(fr_load(x + 8 * i), low, high, reverse_bits((u32)i, log_n), log_low));
 }
 
-// Exchanges x[i] and x[i bit-reversed], log_n >= 8: for each middle part m of the index the 256 elements (h, m, l) with four-bit
-// h and l change places with the (l reversed, m reversed, h reversed). One block a pair of middle parts.
+// Exchanges x[i] and x[i bit-reversed], log_n >= 8: for each middle part m of the index the 256 elements (h, m, l)
+// with four-bit h and l change places with the (l reversed, m reversed, h reversed). One block a pair of middle
+// parts.
 extern "C" __global__ void __launch_bounds__(256) ntt_reverse(u32 *x, u32 log_n) {
     __shared__ uint4 here[512], there[512];
     const u32 middle_bits = log_n - 8, m = blockIdx.x, r = reverse_bits(m, middle_bits);

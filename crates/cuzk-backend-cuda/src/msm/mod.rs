@@ -1,14 +1,19 @@
 //! Multi-scalar multiplication: launches as kernels/cuda/msm/README.md describes them, bases resident or streamed.
 
+mod bases;
+mod layout;
 mod plan;
 mod sum;
 
 use std::{ops::Range, sync::Arc};
 
-use cuzk_backend::{BackendError, BasesSpec, FixedBasePlan, Pool, Residency, Result};
+use cuzk_backend::{AssignmentShape, BackendError, BasesSpec, FixedBasePlan, Pool, Result, ScalarsShape, Workspace};
 use cuzk_curve::{CurveId, GroupId, repr, with_curve};
 use group::Curve as _;
 
+use self::bases::Points;
+pub(crate) use self::bases::{Bases, bases_workspace};
+use self::layout::{Layout, Sizes};
 use crate::{
     device::Shared,
     driver::{Event, Stream, launch},
@@ -16,77 +21,26 @@ use crate::{
     memory::{DeviceMemory, PinnedMemory},
     sparse::{Assignment, Density},
 };
-use plan::{ACCUMULATE_BLOCK, MERGE_BLOCK, PACKED_BLOCK, Params, Plan, Request, SCAN_TILE, SORT_TILE};
+use plan::{ACCUMULATE_BLOCK, MERGE_BLOCK, PACKED_BLOCK, PAIR_BLOCK, Params, Plan, REDUCE_BLOCK, SCAN_TILE, SORT_TILE};
 use sum::{FromXyzz, weighted_sum};
 
-/// Points on the device or in pinned memory.
-pub(crate) struct Bases {
-    pub(crate) spec: BasesSpec,
-    points: Points,
+/// What a multiplication takes beside its operands.
+///
+/// # Errors
+/// More points than can be numbered.
+pub(crate) fn workspace(device: &Shared, spec: &BasesSpec, scalars: ScalarsShape, room: u64) -> Result<Workspace> {
+    layout::table_points(spec)?;
+    Ok(layout::workspace(&sizes(device, spec, scalars), room))
 }
 
-enum Points {
-    Resident(DeviceMemory),
-    Streamed(PinnedMemory),
-    None,
-}
-
-/// Entries of one pass where memory allows.
-const MOST_ENTRIES: u64 = 1 << 30;
-/// Entries of one pass with batched additions: as many as memory may allow, and the fewest with which they pay, the inversions of a
-/// pass taking their time however short it is.
-const BATCHED_ENTRIES: [u64; 2] = [1 << 28, 1 << 27];
-/// Scalars in the list from which on batched additions pay.
-const fn batched_from(group: GroupId) -> u64 {
-    match group {
-        GroupId::G1 => 1 << 24,
-        GroupId::G2 => 1 << 20,
-    }
-}
-/// Places in the table of bases are numbered in 31 bits.
-const MOST_POINTS: u64 = (1 << 31) - 1;
-
-impl Bases {
-    pub(crate) fn new(device: &Shared, spec: &BasesSpec) -> Result<Self> {
-        let point = spec.curve.affine_bytes(spec.group) as u64;
-        let pool = if spec.residency == Residency::Device { Pool::Device } else { Pool::Pinned };
-        let bytes = spec.count.checked_mul(point).ok_or_else(|| device.out_of_memory(pool, u64::MAX))?;
-        let points = match spec.residency {
-            _ if bytes == 0 => Points::None,
-            Residency::Device => Points::Resident(device.alloc(bytes)?),
-            Residency::Pinned => Points::Streamed(device.pinned.alloc(bytes)?),
-        };
-        if spec.count > MOST_POINTS {
-            return Err(BackendError::Unsupported {
-                operation: "bases_create".to_owned(),
-                reason: format!("{} points; a table holds up to {MOST_POINTS}", spec.count),
-            });
-        }
-        Ok(Self { spec: *spec, points })
-    }
-
-    /// Copies whole points to their place; done when this returns.
-    pub(crate) fn write(&self, device: &Shared, first: u64, bytes: &[u8]) -> Result<()> {
-        let offset = first * self.spec.curve.affine_bytes(self.spec.group) as u64;
-        match &self.points {
-            Points::Resident(memory) => memory.fill(offset, bytes),
-            Points::Streamed(memory) => {
-                assert!(offset + bytes.len() as u64 <= memory.bytes() as u64, "{} bytes at {offset}", bytes.len());
-                // SAFETY: within the range, which nothing reads before all points are written.
-                unsafe {
-                    memory.on(&device.copies).add(offset as usize).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-                };
-                Ok(())
-            }
-            Points::None => Ok(()),
-        }
-    }
+fn sizes(device: &Shared, spec: &BasesSpec, scalars: ScalarsShape) -> Sizes {
+    Sizes { spec: *spec, scalars, multiprocessors: device.info.compute_units }
 }
 
 /// The scalars of a multiplication.
 pub(crate) enum Scalars<'a> {
-    /// `len` scalars at an address.
-    Dense { at: u64, len: u64 },
+    /// As many scalars as bases, at an address.
+    Dense { at: u64 },
     /// The variables of a range, those with a base.
     Packed { assignment: &'a Assignment, density: Option<&'a Density>, range: Range<u64> },
 }
@@ -95,7 +49,7 @@ impl Scalars<'_> {
     /// The part that belongs to `bases`, which ascend from call to call; `from` is where the last part ended.
     fn part(&self, bases: Range<u64>, from: u64) -> Scalars<'_> {
         match self {
-            Self::Dense { at, .. } => Scalars::Dense { at: at + 32 * bases.start, len: bases.end - bases.start },
+            Self::Dense { at } => Scalars::Dense { at: at + 32 * bases.start },
             Self::Packed { assignment, density, range } => {
                 let end = match density {
                     None => range.start + bases.end,
@@ -106,10 +60,28 @@ impl Scalars<'_> {
         }
     }
 
+    fn start(&self) -> u64 {
+        match self {
+            Self::Dense { .. } => 0,
+            Self::Packed { range, .. } => range.start,
+        }
+    }
+
     fn end(&self) -> u64 {
         match self {
             Self::Dense { .. } => 0,
             Self::Packed { range, .. } => range.end,
+        }
+    }
+
+    fn shape(&self, curve: CurveId) -> ScalarsShape {
+        match self {
+            Self::Dense { .. } => ScalarsShape::Dense,
+            Self::Packed { assignment, range, .. } => {
+                let Assignment { n_variables, n_ones, n_wide, .. } = **assignment;
+                let assignment = AssignmentShape { curve, n_variables, n_ones, n_wide };
+                ScalarsShape::Assignment { assignment, len: range.end - range.start }
+            }
         }
     }
 }
@@ -135,17 +107,13 @@ fn after(bits: &[u64], from: u64, end: u64, count: u64) -> u64 {
     at.min(end)
 }
 
-/// What the device leaves of one multiplication.
-struct Part {
-    plan: Plan,
-    points: PinnedMemory,
-}
-
 /// A result that is not there yet.
 pub(crate) struct Pending {
     curve: CurveId,
     group: GroupId,
-    parts: Vec<Part>,
+    /// What the device leaves of each chunk of the bases, one after the other.
+    points: Option<PinnedMemory>,
+    plans: Vec<Plan>,
     done: Event,
 }
 
@@ -166,11 +134,14 @@ impl Pending {
 
     fn sum<G: FromXyzz>(&self, out: &mut [u8]) {
         let mut sum = <G::Curve as group::Group>::identity();
-        for part in &self.parts {
-            let words = part.points.bytes() / 8;
-            // SAFETY: pinned memory is aligned to a page; the copy to it is done.
-            let limbs = unsafe { std::slice::from_raw_parts(part.points.address().cast::<u64>(), words) };
-            sum += weighted_sum::<G>(part.plan.weights(), limbs);
+        if let Some(points) = &self.points {
+            // SAFETY: pinned memory is aligned to a page; the copies to it are done.
+            let mut limbs = unsafe { std::slice::from_raw_parts(points.address().cast::<u64>(), points.bytes() / 8) };
+            for plan in &self.plans {
+                let (first, rest) = limbs.split_at(plan.out_points as usize * 2 * size_of::<G>() / 8);
+                sum += weighted_sum::<G>(plan.weights(), first);
+                limbs = rest;
+            }
         }
         out.copy_from_slice(repr::as_bytes(&[sum.to_affine()]));
     }
@@ -187,17 +158,39 @@ pub(crate) unsafe fn enqueue(
     scalars: Scalars<'_>,
 ) -> Result<Pending> {
     let BasesSpec { curve, group, count, .. } = bases.spec;
+    if let Points::None = bases.points {
+        return Ok(Pending { curve, group, points: None, plans: Vec::new(), done: stream.record()? });
+    }
     let kernels = device.kernels(curve)?;
+    let (layout, memory) = allocate(device, stream, &sizes(device, &bases.spec, scalars.shape(curve)))?;
+    let points = device.pinned.alloc(layout.result)?;
     let on = On { device, stream, kernels: &kernels, curve, group };
-    // SAFETY: the caller's promise.
-    let parts = unsafe {
+    // SAFETY: the caller's promise; the memory has the layout's size.
+    let plans = unsafe {
         match &bases.points {
             Points::None => Vec::new(),
-            Points::Resident(memory) => vec![on.one(memory.on(stream), count, scalars)?],
-            Points::Streamed(memory) => on.streamed(memory, count, scalars)?,
+            Points::Resident(table) => {
+                let (at, plan) = (memory.on(stream), layout.plan(count));
+                on.one(plan, table.on(stream), at, scalars, points.on(stream))?;
+                vec![*plan]
+            }
+            Points::Streamed(source) => on.streamed(source, &layout, &memory, scalars, &points)?,
         }
     };
-    Ok(Pending { curve, group, parts, done: stream.record()? })
+    Ok(Pending { curve, group, points: Some(points), plans, done: stream.record()? })
+}
+
+/// The memory of the fastest way that there is room for.
+fn allocate(device: &Shared, stream: &Arc<Stream>, sizes: &Sizes) -> Result<(Layout, DeviceMemory)> {
+    let (room, layouts) = (device.room_on(stream), sizes.layouts());
+    for layout in layouts.iter().filter(|l| l.bytes <= room) {
+        // Others may have been faster, and what remains may still be enough for another way.
+        if let Some(memory) = device.try_alloc_on(stream, layout.bytes)? {
+            return Ok((*layout, memory));
+        }
+    }
+    let least = layouts.iter().map(|l| l.bytes).min().unwrap_or(0);
+    Err(device.out_of_memory(Pool::Device, least))
 }
 
 struct On<'a> {
@@ -222,119 +215,74 @@ impl On<'_> {
     /// Streams the bases through two buffers: while one is computed with, the other is filled.
     ///
     /// # Safety
-    /// * As for [`enqueue`].
-    unsafe fn streamed(&self, points: &PinnedMemory, count: u64, scalars: Scalars<'_>) -> Result<Vec<Part>> {
-        let bytes = self.curve.affine_bytes(self.group) as u64;
-        // An eighth of the room for each buffer leaves most of it to the scratch memory.
-        let chunk = (self.device.room() / 8 / bytes).clamp(1 << 12, 1 << 24).min(count);
-        let buffers = [self.device.alloc(chunk * bytes)?, self.device.alloc(chunk * bytes)?];
-        let mut used: [Option<Event>; 2] = [None, None];
+    /// * `memory` has the layout's size, `results` that of its results; and as for [`enqueue`].
+    unsafe fn streamed(
+        &self,
+        source: &PinnedMemory,
+        layout: &Layout,
+        memory: &DeviceMemory,
+        scalars: Scalars<'_>,
+        results: &PinnedMemory,
+    ) -> Result<Vec<Plan>> {
+        let point = self.curve.affine_bytes(self.group) as u64;
+        let count = source.bytes() as u64 / point;
         let copies = &self.device.copies;
-        // The copies do not overtake what was enqueued before, so that the order of the stream is kept.
+        let (base, scratch) = (memory.on(copies), memory.on(self.stream) + 2 * layout.buffer);
+        let mut used: [Option<Event>; 2] = [None, None];
+        // The copies do not overtake what was enqueued before: what the memory is made of may still be in use there.
         copies.wait(&self.stream.record()?)?;
-        let mut parts = Vec::new();
-        let mut from = match &scalars {
-            Scalars::Dense { .. } => 0,
-            Scalars::Packed { range, .. } => range.start,
-        };
-        for (i, first) in (0..count).step_by(chunk as usize).enumerate() {
-            let (n, buffer) = (chunk.min(count - first), &buffers[i % 2]);
+        let mut plans = Vec::new();
+        let (mut from, mut result) = (scalars.start(), 0);
+        for (i, first) in (0..count).step_by(layout.chunk as usize).enumerate() {
+            let (n, buffer) = (layout.chunk.min(count - first), base + (i as u64 % 2) * layout.buffer);
             if let Some(event) = &used[i % 2] {
                 copies.wait(event)?;
             }
-            let (target, size) = (buffer.on(copies), (n * bytes) as usize);
             // SAFETY: `n` points from `first` on lie in the pinned memory, which is not written any more, and fit the buffer.
             unsafe {
-                let source = points.on(copies).add((first * bytes) as usize);
-                copies.upload(target, std::slice::from_raw_parts(source, size))?;
+                let source = source.on(copies).add((first * point) as usize);
+                copies.upload(buffer, std::slice::from_raw_parts(source, (n * point) as usize))?;
             }
             self.stream.wait(&copies.record()?)?;
             let part = scalars.part(first..first + n, from);
             from = part.end();
-            // SAFETY: the caller's promise, and the buffer.
-            parts.push(unsafe { self.one(buffer.on(self.stream), n, part)? });
+            let plan = layout.plan(n);
+            // SAFETY: the caller's promise, and the buffer; the results of the chunks lie one behind the other.
+            unsafe { self.one(plan, buffer, scratch, part, results.on(self.stream).add(result))? };
+            result += plan.out_points as usize * 2 * point as usize;
+            plans.push(*plan);
             used[i % 2] = Some(self.stream.record()?);
         }
-        Ok(parts)
+        // The stream has waited for each copy.
+        memory.not_on(copies);
+        Ok(plans)
     }
 
-    fn plan(&self, scalars: &Scalars<'_>, count: u64) -> Result<(Plan, DeviceMemory)> {
-        let (n, ones, words) = match scalars {
-            Scalars::Dense { len, .. } => (*len, 0, 0),
-            Scalars::Packed { assignment, range, .. } => {
-                let len = range.end - range.start;
-                let words = if len == 0 { 0 } else { range.end.div_ceil(64) - range.start / 64 };
-                (assignment.n_wide.min(len), assignment.n_ones.min(len), words)
-            }
-        };
-        let request = |entries_limit, batched| Request {
-            n: n as u32,
-            ones,
-            n_bases: count as u32,
-            words: words as u32,
-            scalar_bits: match self.curve {
-                CurveId::Bls12_381 => 255,
-                CurveId::Bn254 => 254,
-            },
-            point_bytes: 2 * self.curve.affine_bytes(self.group) as u64,
-            multiprocessors: self.device.info.compute_units,
-            entries_limit,
-            batched,
-        };
-        if n >= batched_from(self.group) {
-            for limit in BATCHED_ENTRIES {
-                // The sums are numbered behind the bases, in 31 bits together; a chunk is rounded up for each thread.
-                if count + limit.max(n) + ones > MOST_POINTS - (1 << 20) {
-                    continue;
-                }
-                let plan = Plan::new(&request(limit, true));
-                if let Some(scratch) = self.device.try_alloc(plan.at.bytes)? {
-                    return Ok((plan, scratch));
-                }
-            }
-        }
-        let mut limit = MOST_ENTRIES;
-        loop {
-            let plan = Plan::new(&request(limit, false));
-            if let Some(scratch) = self.device.try_alloc(plan.at.bytes)? {
-                return Ok((plan, scratch));
-            }
-            // Below one set of buckets a pass it does not get smaller.
-            if limit <= n.max(1) {
-                return Err(self.device.out_of_memory(Pool::Device, plan.at.bytes));
-            }
-            limit /= 2;
-        }
-    }
-
-    /// With `count` bases at one address.
+    /// With the bases at one address.
     ///
     /// # Safety
-    /// * `bases` is memory of this device for `count` points; and as for [`enqueue`].
-    unsafe fn one(&self, bases: u64, count: u64, scalars: Scalars<'_>) -> Result<Part> {
-        let (plan, scratch) = self.plan(&scalars, count)?;
-        let base = scratch.on(self.stream);
+    /// * `bases` is memory of this device for the plan's bases, `base` for its scratch, and `result` pinned memory for
+    ///   its results.
+    /// * As for [`enqueue`].
+    unsafe fn one(&self, plan: &Plan, bases: u64, base: u64, scalars: Scalars<'_>, result: *mut u8) -> Result<()> {
         let at = plan.at;
         // SAFETY: the scratch memory was laid out by the plan for these launches.
         unsafe {
             self.stream.zero(base + at.counters, 32)?;
             let (scalars, scalar_index, base_index) = match &scalars {
-                Scalars::Dense { at, .. } => (*at, 0, 0),
+                Scalars::Dense { at } => (*at, 0, 0),
                 Scalars::Packed { assignment, density, range } => {
                     let packed = assignment.on(self.stream);
                     let density = density.map_or(0, |d| d.on(self.stream));
-                    self.packed(&plan, base, range, [packed.ones, packed.wide, density, packed.rank])?;
+                    self.packed(plan, base, range, [packed.ones, packed.wide, density, packed.rank])?;
                     (packed.scalars, base + at.scalar_index, base + at.base_index)
                 }
             };
             for k in 0..plan.passes {
-                self.pass(&plan, plan.pass(k), base, bases, [scalars, scalar_index, base_index])?;
+                self.pass(plan, plan.pass(k), base, bases, [scalars, scalar_index, base_index])?;
             }
-            let point = 2 * self.curve.affine_bytes(self.group) as u64;
-            let bytes = u64::from(plan.out_points) * point;
-            let points = self.device.pinned.alloc(bytes)?;
-            self.stream.download(points.on(self.stream), base + at.out, bytes as usize)?;
-            Ok(Part { plan, points })
+            let bytes = plan.out_points as usize * 2 * self.curve.affine_bytes(self.group);
+            self.stream.download(result, base + at.out, bytes)
         }
     }
 
@@ -406,18 +354,23 @@ impl On<'_> {
                 launch!(stream, sort.scatter, (entry_tiles, 1, 1), 512, shared; p, entries, counters, offset, sums, sorted)?;
             }
             let (threads, chunks) = (plan.accumulate_threads, (plan.accumulate_threads / ACCUMULATE_BLOCK, 1, 1));
-            let [pool, pairs, prefixes, products] = [at.pool, at.pairs, at.prefixes, at.products].map(|o| base + o);
-            let [lengths, slots, pair_counts] = [at.lengths, at.slots, at.pair_counts].map(|o| base + o);
-            for round in 0..plan.rounds {
-                launch!(stream, group.pair, chunks, ACCUMULATE_BLOCK, 0;
-                    p, round, sorted, counters, bases, pool, lengths, slots, pairs, pair_counts, prefixes, products)?;
-                launch!(stream, group.invert, (threads.div_ceil(1024), 1, 1), 128, 0; threads, products)?;
-                launch!(stream, group.halve, chunks, ACCUMULATE_BLOCK, 0;
-                    p, bases, pool, slots, pairs, pair_counts, prefixes, products)?;
+            let [pool, products, left] = [at.pool, at.products, at.chunks].map(|o| base + o);
+            let (pairs, prefixes) = (at.pairs.map(|o| base + o), at.prefixes.map(|o| base + o));
+            let pair_blocks = (threads / PAIR_BLOCK, 1, 1);
+            if plan.rounds > 0 {
+                launch!(stream, group.pair, pair_blocks, PAIR_BLOCK, 0;
+                    p, sorted, counters, bases, left, pairs[0], prefixes[0], products)?;
             }
-            let (lengths, pool) = if plan.rounds > 0 { (lengths, pool) } else { (0, 0) };
+            for round in 0..plan.rounds {
+                let (now, next) = (round as usize % 2, (round as usize + 1) % 2);
+                let (backward, last) = (u32::from(now == 0), u32::from(round + 1 == plan.rounds));
+                launch!(stream, group.invert, (threads.div_ceil(1024), 1, 1), 128, 0; threads, products)?;
+                launch!(stream, group.halve, pair_blocks, PAIR_BLOCK, 0;
+                    p, backward, last, sorted, bases, pool, left, pairs[now], prefixes[now], pairs[next], prefixes[next], products)?;
+            }
+            let (left, pool) = if plan.rounds > 0 { (left, pool) } else { (0, 0) };
             launch!(stream, group.accumulate, chunks, ACCUMULATE_BLOCK, 0;
-                p, sorted, counters, lengths, bases, pool, buckets, heads, tails, flags, tail_keys)?;
+                p, sorted, counters, left, bases, pool, buckets, heads, tails, flags, tail_keys)?;
             let mut from = 0u64;
             for chunks in plan.merged.into_iter().take_while(|m| *m > 0) {
                 let to = from + u64::from(chunks);
@@ -426,10 +379,10 @@ impl On<'_> {
                     heads + to * point, tails + to * point, flags + 4 * to, tail_keys + 4 * to)?;
                 from = to;
             }
-            let runs_blocks = (p.set_count << p.reduce_log).div_ceil(128);
-            launch!(stream, group.reduce, (runs_blocks, 1, 1), 128, 0; p, bucket_count, buckets, runs, run_sums)?;
-            let set_points = u64::from((p.reduce_log + 1) * plan.splits) * point;
-            launch!(stream, group.bits, (p.reduce_log + 1, p.set_count + p.with_ones, plan.splits), 128, 0;
+            let runs_blocks = (p.set_count << p.reduce_log).div_ceil(REDUCE_BLOCK);
+            launch!(stream, group.reduce, (runs_blocks, 1, 1), REDUCE_BLOCK, 0; p, bucket_count, buckets, runs, run_sums)?;
+            let set_points = u64::from((p.reduce_log + 2) * plan.splits) * point;
+            launch!(stream, group.bits, (p.reduce_log + 2, p.set_count + p.with_ones, plan.splits), 128, 0;
                 p, counters, buckets, runs, run_sums, out + u64::from(p.set_first) * set_points, out + u64::from(p.sets) * set_points)
         }
     }
@@ -437,6 +390,12 @@ impl On<'_> {
 
 /// Points of the table of multiples of one base.
 const TABLE_POINTS: u64 = 8160;
+
+/// What multiples of one point take: the point and the table.
+pub(crate) fn fixed_base_workspace(curve: CurveId, group: GroupId, count: u64) -> Workspace {
+    let point = curve.affine_bytes(group) as u64;
+    Workspace::fixed(if count == 0 { 0 } else { (1 + TABLE_POINTS) * point }, 0)
+}
 
 /// base · scalar[i] to point i of `out`, affine.
 ///
@@ -461,7 +420,7 @@ pub(crate) unsafe fn fixed_base(
     let kernels = device.kernels(plan.curve)?;
     let kernels = kernels.group(plan.group);
     let point = plan.curve.affine_bytes(plan.group) as u64;
-    let (base, table) = (device.alloc(point)?, device.alloc(TABLE_POINTS * point)?);
+    let (base, table) = (device.alloc(point)?, device.alloc_on(stream, TABLE_POINTS * point)?);
     base.fill(0, &plan.base)?;
     let (base, table) = (base.on(stream), table.on(stream));
     // SAFETY: the caller's promise; the kernels' signatures.

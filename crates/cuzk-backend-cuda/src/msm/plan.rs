@@ -28,12 +28,39 @@ const COARSE_BINS: u32 = 12_288;
 pub(super) const SORT_TILE: u64 = 8192;
 pub(super) const SCAN_TILE: u32 = 4096;
 pub(super) const ACCUMULATE_BLOCK: u32 = 128;
-/// Blocks of the accumulation for each multiprocessor, without and with batched additions.
-const ACCUMULATE_BLOCKS: [u32; 2] = [2, 6];
+pub(super) const PAIR_BLOCK: u32 = 32;
+pub(super) const REDUCE_BLOCK: u32 = 32;
+/// Blocks of the accumulation for each multiprocessor: those it holds at a time.
+const ACCUMULATE_BLOCKS: u32 = 2;
 /// Most rounds of batched additions: later ones have too few pairs to pay for their inversions.
 const MOST_ROUNDS: u32 = 6;
 pub(super) const MERGE_BLOCK: u32 = 64;
 pub(super) const PACKED_BLOCK: u32 = 256;
+
+/// How multiples computed in advance lie: level l of the table is 2^(c·sets·l) times the points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Levels {
+    pub(super) c: u32,
+    pub(super) sets: u32,
+    pub(super) levels: u32,
+}
+
+impl Levels {
+    /// The window with the least work for `n` dense scalars among those that do with at most `most` levels, two or
+    /// more.
+    pub(super) fn new(n: u64, most: u32, scalar_bits: u32) -> Self {
+        let of = |c: u32| {
+            let windows = scalar_bits.div_ceil(c);
+            let sets = windows.div_ceil(most);
+            Self { c, sets, levels: windows.div_ceil(sets) }
+        };
+        let cost = |l: &Self| {
+            let buckets = f64::from(l.sets) * 4.0 * f64::from(1u32 << (l.c - 1));
+            f64::from(scalar_bits.div_ceil(l.c)) * n as f64 + buckets
+        };
+        (9..=24).map(of).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_else(|| of(8))
+    }
+}
 
 /// The sizes that a plan is made from.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +72,8 @@ pub(super) struct Request {
     pub(super) n_bases: u32,
     /// Packed: words of the bitmaps that the range touches; else 0.
     pub(super) words: u32,
+    /// Multiples of the bases that are there; `None`: the bases alone.
+    pub(super) levels: Option<Levels>,
     pub(super) scalar_bits: u32,
     /// Bytes of a point in XYZZ form.
     pub(super) point_bytes: u64,
@@ -78,12 +107,11 @@ pub(super) struct Scratch {
     pub(super) scalar_index: u64,
     pub(super) base_index: u64,
     pub(super) pool: u64,
-    pub(super) pairs: u64,
-    pub(super) prefixes: u64,
+    /// Of even and of odd rounds.
+    pub(super) pairs: [u64; 2],
+    pub(super) prefixes: [u64; 2],
     pub(super) products: u64,
-    pub(super) lengths: u64,
-    pub(super) slots: u64,
-    pub(super) pair_counts: u64,
+    pub(super) chunks: u64,
     pub(super) bytes: u64,
 }
 
@@ -103,23 +131,26 @@ pub(super) struct Plan {
     pub(super) at: Scratch,
 }
 
-/// The window with the least work: additions weighed by their cost, the list's mixed ones and two full ones a bucket.
-fn window(n: u32, scalar_bits: u32) -> u32 {
-    let cost = |c: u32| f64::from(scalar_bits.div_ceil(c)) * (f64::from(n) + 4.0 * f64::from(1u32 << (c - 1)));
+/// The window with the least work: the list's additions, and two full ones a bucket with what is done once for each, in
+/// the list's, of which a bucket costs 4 if they are mixed and 6 if they are batched.
+fn window(n: u32, scalar_bits: u32, batched: bool) -> u32 {
+    let bucket = if batched { 6.0 } else { 4.0 };
+    let cost = |c: u32| f64::from(scalar_bits.div_ceil(c)) * (f64::from(n) + bucket * f64::from(1u32 << (c - 1)));
     (8..=24).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(8)
 }
 
 impl Plan {
     pub(super) fn new(q: &Request) -> Self {
-        let mut p = Params { n: q.n, n_bases: q.n_bases, c: window(q.n.max(1), q.scalar_bits), ..Params::default() };
+        let mut p = Params { n: q.n, n_bases: q.n_bases, ..Params::default() };
+        p.c = q.levels.map_or_else(|| window(q.n.max(1), q.scalar_bits, q.batched), |l| l.c);
         p.windows = q.scalar_bits.div_ceil(p.c);
-        // No multiples are computed in advance: one level, a set of buckets for each window.
-        (p.sets, p.levels) = (p.windows, 1);
+        // Without multiples there is one level, and a set of buckets for each window.
+        (p.sets, p.levels) = q.levels.map_or((p.windows, 1), |l| (l.sets, l.levels));
         for w in 0..p.windows {
             let bit = p.c * w + p.c - 1;
             p.offset[bit as usize / 32] |= 1 << (bit % 32);
         }
-        let a_set = u64::from(q.n).max(1);
+        let a_set = (u64::from(q.n) * u64::from(p.levels)).max(1);
         let sets_a_pass = u64::from(p.sets).min((q.entries_limit / a_set).max(1)) as u32;
         let sets_a_pass = p.sets.div_ceil(p.sets.div_ceil(sets_a_pass));
         let passes = p.sets.div_ceil(sets_a_pass);
@@ -131,15 +162,18 @@ impl Plan {
         }
         p.coarse_bins = ((p.keys - 1) >> p.coarse_shift) + 1;
         p.tile = (q.n / (2 * q.multiprocessors)).clamp(512, 8192);
-        while p.reduce_log < p.c - 1 && p.set_count << (p.reduce_log + 1) <= 512 * q.multiprocessors {
-            p.reduce_log += 1;
-        }
+        // As many threads as a multiprocessor holds; twice as many, to even out the end, where that leaves each 64 buckets.
+        let threads_fit = |log: u32| {
+            let most = if p.c > log + 6 { 512 } else { 256 };
+            log < p.c && p.set_count << log <= most * q.multiprocessors
+        };
+        p.reduce_log = (1..).take_while(|log| threads_fit(*log)).last().unwrap_or(0);
         p.with_ones = u32::from(q.words != 0);
 
         // Enough rounds to leave about one entry a bucket.
         let full = (a_set * u64::from(sets_a_pass) + q.ones) / u64::from(p.keys);
         let rounds = if q.batched { full.max(1).ilog2().min(MOST_ROUNDS) } else { 0 };
-        let accumulate_threads = q.multiprocessors * ACCUMULATE_BLOCKS[usize::from(q.batched)] * ACCUMULATE_BLOCK;
+        let accumulate_threads = q.multiprocessors * ACCUMULATE_BLOCKS * ACCUMULATE_BLOCK;
         let (mut chunks, mut merged) = (accumulate_threads, [0; 3]);
         for slot in &mut merged {
             *slot = chunks;
@@ -147,8 +181,8 @@ impl Plan {
             chunks = if blocks <= 1 { 0 } else { blocks };
         }
         let n_merged = u64::from(merged.iter().sum::<u32>()) + 1;
-        let splits = (2 * q.multiprocessors / (p.set_count * (p.reduce_log + 1))).clamp(1, 16);
-        let out_points = p.sets * (p.reduce_log + 1) * splits + p.with_ones;
+        let splits = (2 * q.multiprocessors / (p.set_count * (p.reduce_log + 2))).clamp(1, 16);
+        let out_points = p.sets * (p.reduce_log + 2) * splits + p.with_ones;
 
         let mut at = Scratch::default();
         let mut end = 0;
@@ -164,7 +198,14 @@ impl Plan {
         at.bucket_count = take(keys * 4);
         at.offset = take(keys * 4);
         at.sums = take(u64::from(p.keys.div_ceil(SCAN_TILE)) * 4);
-        at.entries = take(entries * 8);
+        // Of a thread's chunk, the sums of all rounds are fewer than the entries; the pairs of a round at most half as
+        // many, from the second round on at most a third: three entries of a bucket make one pair of the second round.
+        let threads = u64::from(accumulate_threads);
+        let chunk = (entries + q.ones).div_ceil(threads).max(2);
+        let pairs = if rounds > 0 { [chunk / 2 * threads, chunk / 3 * threads] } else { [0; 2] };
+        // The entries are read before the first pairs are written.
+        at.entries = take((entries * 8).max((pairs[0] + pairs[1]) * 8));
+        at.pairs = [at.entries, at.entries + pairs[0] * 8];
         at.sorted = take((entries + q.ones) * 8);
         // The digits are read before the sorted entries are written, behind those of the ones.
         at.digits = at.sorted + q.ones * 8;
@@ -182,16 +223,10 @@ impl Plan {
         at.scalar_index = take(indices);
         at.base_index = take(indices);
         if rounds > 0 {
-            // The sums of a thread's pairs are fewer than the entries of its chunk, the pairs of a round at most half as many.
-            let threads = u64::from(accumulate_threads);
-            let chunk = (entries + q.ones).div_ceil(threads).max(2);
             at.pool = take(chunk * threads * points / 2);
-            at.pairs = take(chunk / 2 * threads * 8);
-            at.prefixes = take(chunk / 2 * threads * points / 4);
+            at.prefixes = pairs.map(|n| take(n * points / 4));
             at.products = take(threads * points / 4);
-            at.lengths = take(threads * 4);
-            at.slots = take(threads * 4);
-            at.pair_counts = take(threads * 4);
+            at.chunks = take(threads * 16);
         }
         at.bytes = end;
         Self { params: p, sets_a_pass, passes, accumulate_threads, rounds, merged, splits, out_points, at }
@@ -212,7 +247,7 @@ impl Plan {
     pub(super) fn weights(&self) -> impl Iterator<Item = u32> + '_ {
         let (c, m) = (self.params.c, self.params.reduce_log);
         let sets = (0..self.params.sets).flat_map(move |set| {
-            (0..=m).flat_map(move |j| {
+            (0..m + 2).flat_map(move |j| {
                 let weight = if j < m { c * set + c - 1 - m + j } else { c * set };
                 std::iter::repeat_n(weight, self.splits as usize)
             })
@@ -231,6 +266,7 @@ mod tests {
             ones: 0,
             n_bases: n,
             words: 0,
+            levels: None,
             scalar_bits: 255,
             point_bytes: 192,
             multiprocessors: 132,

@@ -1,6 +1,7 @@
 //! Number-theoretic transforms and the quotient. docs/kernels.md explains the passes.
 
 mod plan;
+mod sizes;
 mod tables;
 
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use crate::{
     driver::{Stream, launch},
     kernels::{CurveKernels, Ntt},
 };
-use plan::{BIT_REVERSED, CANONICAL, DIFFERENCE, PRODUCT, Pass};
+use plan::{BIT_REVERSED, CANONICAL, DIFFERENCE, ODD_ELEMENTS, ODD_RESULTS, PRODUCT, Pass, UNIT};
+use sizes::{Along, Needed, needed};
+pub(crate) use sizes::{quotient_workspace, transform_workspace};
 pub(crate) use tables::Tables;
 use tables::{Kind, Table, limbs, root, scalar};
 
@@ -41,7 +44,8 @@ pub(crate) unsafe fn transform(device: &Shared, stream: &Arc<Stream>, plan: &Ntt
 /// Turns `a` into the coefficients of the quotient; `b` is left undefined.
 ///
 /// # Safety
-/// * `a` and `b` are different memory of this device for 2^log_n scalars each, which stays until the stream's work is done.
+/// * `a` and `b` are different memory of this device for 2^log_n scalars each, which stays until the stream's work is
+///   done.
 pub(crate) unsafe fn quotient(
     device: &Shared,
     stream: &Arc<Stream>,
@@ -68,14 +72,27 @@ fn supported(operation: &str, log_n: u32) -> Result<()> {
     })
 }
 
-/// The tables of a transform: with ω_n or its inverse, coset shift g, all results times f.
+/// The tables of a transform with ω_n or its inverse, all results times f.
 struct Transform {
     log_n: u32,
-    unit: bool,
+    along: Along,
     heap: Option<Arc<Table>>,
     plain: Arc<Table>,
     roots: Arc<Table>,
+    log_roots: u32,
     shift: Option<Arc<Table>>,
+    results: Option<Arc<Table>>,
+}
+
+impl Transform {
+    fn passes(&self) -> &'static [u32] {
+        plan::passes(self.log_n)
+    }
+
+    /// Whether its vectors need others between its passes to keep their order.
+    fn has_several_passes(&self) -> bool {
+        self.passes().len() > 1
+    }
 }
 
 /// A device, a stream and the kernels of a curve.
@@ -95,77 +112,93 @@ impl On<'_> {
         self.device.with_room(|| self.device.tables.get::<F>(self.device, self.stream, self.ntt(), inverse, kind))
     }
 
-    fn tables<F: ScalarRepr>(&self, log_n: u32, inverse: bool, g: F, f: F) -> Result<Transform> {
-        let passes = plan::passes(log_n);
-        let last = passes[passes.len() - 1];
-        let levels = log_n - last;
-        let unit = g == F::ONE;
+    fn tables<F: ScalarRepr>(&self, log_n: u32, inverse: bool, along: Along, f: F) -> Result<Transform> {
+        let Needed { heap, plain, roots, shift, results } = needed(log_n, along, limbs(f));
+        let odd = matches!(along, Along::OddElements(_) | Along::OddResults);
         Ok(Transform {
             log_n,
-            unit,
-            heap: (!unit && levels > 0)
-                .then(|| self.table::<F>(inverse, Kind::Coset { log_n, levels, g: limbs(g) }))
-                .transpose()?,
-            plain: self.table::<F>(inverse, Kind::Plain { levels: levels.max(last) })?,
-            roots: self.table::<F>(inverse, Kind::Roots { log_n })?,
-            shift: (!unit || f != F::ONE)
-                .then(|| {
-                    self.table::<F>(false, Kind::Shift { g: limbs(g), f: limbs(f), log_span: last - plan::LOG_RADIX })
-                })
-                .transpose()?,
+            along,
+            heap: heap.map(|kind| self.table::<F>(inverse, kind)).transpose()?,
+            plain: self.table::<F>(inverse, plain)?,
+            roots: self.table::<F>(inverse, roots)?,
+            log_roots: log_n + u32::from(odd),
+            shift: shift.map(|kind| self.table::<F>(false, kind)).transpose()?,
+            results: results.map(|kind| self.table::<F>(inverse, kind)).transpose()?,
         })
     }
 
     fn pass(&self, t: &Transform, stage: u32, k: u32) -> Result<Pass> {
+        let on = |table: &Arc<Table>| table.on(self.stream);
+        let (roots, plain) = (on(&t.roots)?, on(&t.plain)?);
+        let log_low = t.log_roots.div_ceil(2);
         let contiguous = stage + k == t.log_n;
-        let roots = t.roots.on(self.stream)?;
-        let heap = match &t.heap {
-            Some(shifted) if !contiguous => shifted,
-            _ => &t.plain,
+        let flags = match t.along {
+            Along::OddElements(_) if contiguous => ODD_ELEMENTS,
+            Along::OddResults if contiguous => ODD_RESULTS,
+            Along::Nothing | Along::OddResults if stage == 0 => UNIT,
+            _ => 0,
         };
-        let log_low = t.log_n.div_ceil(2);
         Ok(Pass {
-            heap: heap.on(self.stream)?,
+            heap: t.heap.as_ref().map_or(Ok(plain), on)?,
+            plain,
             roots_low: roots,
             roots_high: roots + (32 << log_low),
-            shift: t.shift.as_ref().map_or(Ok(0), |s| s.on(self.stream))?,
+            shift: t.shift.as_ref().map_or(Ok(0), on)?,
+            results: t.results.as_ref().map_or(Ok(0), on)?,
             log_n: t.log_n,
             stage,
             k,
             log_c: plan::log_tile(t.log_n) - k,
             log_low,
+            flags,
             ..Pass::default()
         })
     }
 
     /// # Safety
-    /// * `src`, `dst` and `operand` of the pass are memory of this device for 2^log_n scalars (or `operand` is not used).
+    /// * `src`, `dst` and `operand` of the pass are memory of this device for 2^log_n scalars (or `operand` is not
+    ///   used).
     unsafe fn launch(&self, kernel: crate::driver::Kernel, pass: Pass) -> Result<()> {
         let log_tile = pass.k + pass.log_c;
         // SAFETY: the caller's promise; the tables have the sizes of their kinds.
         unsafe {
-            launch!(self.stream, kernel, (1 << (pass.log_n - log_tile), 1, 1), 1 << (log_tile - plan::LOG_RADIX), 32 << log_tile; pass)
+            launch!(self.stream, kernel, (1 << (pass.log_n - log_tile), 1, 1), 1 << (log_tile - plan::LOG_RADIX),
+                32 << log_tile; pass)
         }
     }
 
-    /// Natural to bit-reversed order, or natural if `natural`; then `middle` must not be `dst` when there are several passes.
+    /// Natural to bit-reversed order, or natural if `natural`; then `middle` must not be `dst` when there are several
+    /// passes.
     ///
     /// # Safety
-    /// * All are memory of this device for 2^log_n scalars.
-    unsafe fn time(&self, t: &Transform, src: u64, middle: u64, dst: u64, natural: bool) -> Result<()> {
-        let passes = plan::passes(t.log_n);
+    /// * All operands are memory of this device for 2^log_n scalars.
+    unsafe fn time(&self, t: &Transform, operands: Operands, natural: bool) -> Result<()> {
+        let Operands { mut src, middle, dst, factor, minuend } = operands;
+        let passes = t.passes();
+        if let ([_], Some(factor)) = (passes, factor) {
+            // SAFETY: the caller's promise.
+            unsafe { self.product(dst, src, factor, 1 << t.log_n)? };
+            src = dst;
+        }
         let mut stage = 0;
         for (i, &k) in passes.iter().enumerate() {
-            let first = i == 0;
+            let (first, last) = (i == 0, i + 1 == passes.len());
             let mut pass = self.pass(t, stage, k)?;
             pass.src = if first { src } else { middle };
-            let kernel = if i + 1 < passes.len() {
-                pass.dst = middle;
-                if first && t.unit { self.ntt().time_strided_unit } else { self.ntt().time_strided }
-            } else {
-                pass.dst = dst;
-                pass.flags = CANONICAL | if natural { BIT_REVERSED } else { 0 };
+            pass.dst = if last { dst } else { middle };
+            let kernel = if last {
+                pass.flags |= if natural { BIT_REVERSED } else { 0 };
+                if let Some(minuend) = minuend {
+                    pass.operand = minuend;
+                    pass.flags |= DIFFERENCE;
+                }
                 self.ntt().time_contiguous
+            } else {
+                if let (true, Some(factor)) = (first, factor) {
+                    pass.operand = factor;
+                    pass.flags |= PRODUCT;
+                }
+                self.ntt().time_strided
             };
             // SAFETY: the caller's promise.
             unsafe { self.launch(kernel, pass)? };
@@ -174,20 +207,12 @@ impl On<'_> {
         Ok(())
     }
 
-    /// Bit-reversed (with `natural`: natural) to natural order. `factor`: what `src` is multiplied by first. `minuend`: what the
-    /// result is subtracted from.
+    /// Bit-reversed (with `natural`: natural) to natural order.
     ///
     /// # Safety
     /// * All are memory of this device for 2^log_n scalars.
-    unsafe fn frequency(&self, t: &Transform, operands: Operands, natural: bool) -> Result<()> {
-        let Operands { mut src, middle, dst, mut factor, minuend } = operands;
-        let passes = plan::passes(t.log_n);
-        if let ([_], Some(b), Some(_)) = (passes, factor, minuend) {
-            // One pass takes one operand.
-            // SAFETY: the caller's promise.
-            unsafe { self.product(middle, src, b, 1 << t.log_n)? };
-            (src, factor) = (middle, None);
-        }
+    unsafe fn frequency(&self, t: &Transform, src: u64, middle: u64, dst: u64, natural: bool) -> Result<()> {
+        let passes = t.passes();
         let mut stage = t.log_n;
         for (i, &k) in passes.iter().enumerate().rev() {
             stage -= k;
@@ -195,23 +220,12 @@ impl On<'_> {
             let mut pass = self.pass(t, stage, k)?;
             pass.src = if first { src } else { middle };
             pass.dst = if last { dst } else { middle };
-            if let (true, Some(factor)) = (first, factor) {
-                (pass.operand, pass.flags) = (factor, PRODUCT);
-            }
-            if last {
-                pass.flags |= CANONICAL;
-                if let Some(minuend) = minuend {
-                    pass.operand = minuend;
-                    pass.flags |= DIFFERENCE;
-                }
-            }
-            let kernel = match (first, last && t.unit) {
-                (true, _) => {
-                    pass.flags |= if natural { BIT_REVERSED } else { 0 };
-                    self.ntt().frequency_contiguous
-                }
-                (false, true) => self.ntt().frequency_strided_unit,
-                (false, false) => self.ntt().frequency_strided,
+            pass.flags |= if last { CANONICAL } else { 0 };
+            let kernel = if first {
+                pass.flags |= if natural { BIT_REVERSED } else { 0 };
+                self.ntt().frequency_contiguous
+            } else {
+                self.ntt().frequency_strided
             };
             // SAFETY: the caller's promise.
             unsafe { self.launch(kernel, pass)? };
@@ -240,18 +254,19 @@ impl On<'_> {
             _ => F::ONE,
         };
         let apart = (along != g).then_some(g);
+        let along = if along == F::ONE { Along::Nothing } else { Along::Coset(limbs(along)) };
         let t = self.tables(log_n, inverse, along, f)?;
         // SAFETY: the caller's promise, and memory of that size for what lies between.
         unsafe {
             match plan.order {
                 Order::Natural => self.natural(&t, inverse, at),
                 Order::NaturalToBitReversed => {
-                    self.time(&t, at, at, at, false)?;
+                    self.time(&t, Operands::in_place(at), false)?;
                     apart.map_or(Ok(()), |g| self.scale(log_n, g, at))
                 }
                 Order::BitReversedToNatural => {
                     apart.map_or(Ok(()), |g| self.scale(log_n, g, at))?;
-                    self.frequency(&t, Operands::in_place(at), false)
+                    self.frequency(&t, at, at, at, false)
                 }
             }
         }
@@ -262,19 +277,20 @@ impl On<'_> {
     /// # Safety
     /// * `at` is memory of this device for 2^log_n scalars.
     unsafe fn natural(&self, t: &Transform, inverse: bool, at: u64) -> Result<()> {
-        let several = plan::passes(t.log_n).len() > 1;
-        let between = if several { self.device.try_alloc(32 << t.log_n)? } else { None };
+        let several = t.has_several_passes();
+        let between = if several { self.device.try_alloc_on(self.stream, 32 << t.log_n)? } else { None };
         let middle = between.as_ref().map_or(at, |m| m.on(self.stream));
         let direct = !several || between.is_some();
         // SAFETY: the caller's promise.
         unsafe {
-            if inverse {
+            if inverse && t.along != Along::Nothing {
+                // The powers of g belong to the results.
                 if !direct {
                     self.reverse(t.log_n, at)?;
                 }
-                self.frequency(t, Operands { middle, ..Operands::in_place(at) }, direct)
+                self.frequency(t, at, middle, at, direct)
             } else {
-                self.time(t, at, middle, at, direct)?;
+                self.time(t, Operands { middle, ..Operands::in_place(at) }, direct)?;
                 if direct { Ok(()) } else { self.reverse(t.log_n, at) }
             }
         }
@@ -318,11 +334,12 @@ impl On<'_> {
         let reversed_out = u32::from(order == Order::NaturalToBitReversed);
         // SAFETY: the caller's promise; the kernel's signature.
         unsafe {
-            launch!(self.stream, self.ntt().small, (1, 1, 1), n as u32, 0; at, table, before, after, log_n, reversed_in, reversed_out)
+            launch!(self.stream, self.ntt().small, (1, 1, 1), n as u32, 0;
+                at, table, before, after, log_n, reversed_in, reversed_out)
         }
     }
 
-    /// out[i] = a[i]·b[i] for i below n.
+    /// `out[i] = a[i]·b[i]` for i below n.
     ///
     /// # Safety
     /// * All are memory of this device for n scalars.
@@ -332,61 +349,46 @@ impl On<'_> {
         unsafe { launch!(self.stream, self.ntt().product, (blocks, 1, 1), BLOCK, 0; out, a, b, n) }
     }
 
-    /// With c the interpolation of a·b on the domain and u that on the coset g·⟨ω⟩, gⁿ = −1: h = (c − u)/2. c and u are computed
-    /// halved, so that the last pass only subtracts.
+    /// With c the interpolation of a·b on the domain and u that on the coset g·⟨ω⟩, g = ω_2n, hence gⁿ = −1: h = (c −
+    /// u)/2. c and u are computed halved, so that the last pass only subtracts.
     ///
     /// # Safety
     /// * `a` and `b` are different memory of this device for 2^log_n scalars each.
     unsafe fn quotient<C: Curve>(&self, plan: &QuotientPlan, a: u64, b: u64) -> Result<()> {
         let log_n = plan.log_n;
         let (n_inverse, half) = (inverse_of::<C::Fr>(1 << log_n), inverse_of::<C::Fr>(2));
-        let g = root::<C::Fr>(log_n + 1, false);
-        let g_inverse = root::<C::Fr>(log_n + 1, true);
         let one = <C::Fr as ff::Field>::ONE;
-        let c_memory = self.device.alloc(32 << log_n)?;
+        let c_memory = self.device.alloc_on(self.stream, 32 << log_n)?;
         let c = c_memory.on(self.stream);
         if log_n < plan::SMALLEST {
             // SAFETY: the caller's promise.
             return unsafe { self.small_quotient::<C::Fr>(log_n, a, b, c) };
         }
-        let halved = self.tables(log_n, true, one, n_inverse * half)?;
-        let inverse = self.tables(log_n, true, one, n_inverse)?;
+        let g = Along::OddElements(limbs(root::<C::Fr>(log_n + 1, false)));
+        let halved = self.tables(log_n, true, Along::Nothing, n_inverse * half)?;
+        let inverse = self.tables(log_n, true, Along::Nothing, n_inverse)?;
         let forward = self.tables(log_n, false, g, one)?;
-        let back = self.tables(log_n, true, g_inverse, n_inverse * half)?;
-        let t_memory = self.device.try_alloc(32 << log_n)?;
+        let back = self.tables(log_n, true, Along::OddResults, n_inverse * half)?;
+        let t_memory = self.device.try_alloc_on(self.stream, 32 << log_n)?;
+        let t = t_memory.as_ref().map(|t| t.on(self.stream));
+        // Without a vector between the passes, results come in bit-reversed order, and are reversed in place where
+        // that matters: products and differences element by element do not care.
+        let reversing = t.is_none() && halved.has_several_passes();
         // SAFETY: the caller's promise, and memory of that size for what lies between.
         unsafe {
-            self.frequency(&halved, Operands { src: a, middle: c, dst: c, factor: Some(b), minuend: None }, true)?;
-            // The evaluations on the coset of the first polynomial at x, of the second at y.
-            let (x, y) = if let Some(t) = &t_memory {
-                let t = t.on(self.stream);
-                self.frequency(&inverse, Operands { src: a, middle: t, dst: t, factor: None, minuend: None }, true)?;
-                self.frequency(&inverse, Operands { src: b, middle: a, dst: a, factor: None, minuend: None }, true)?;
-                (t, a)
-            } else {
-                for at in [a, b] {
-                    self.natural_in_place(&inverse, at)?;
-                }
-                (b, a)
+            let run = |transform: &Transform, operands: Operands| {
+                self.time(transform, Operands { middle: t.unwrap_or(operands.dst), ..operands }, !reversing)
             };
-            self.time(&forward, x, x, x, false)?;
-            self.time(&forward, y, y, y, false)?;
-            self.frequency(&back, Operands { src: x, middle: x, dst: a, factor: Some(y), minuend: Some(c) }, false)
-        }
-    }
-
-    /// Inverse, natural to natural, without other memory.
-    ///
-    /// # Safety
-    /// * `at` is memory of this device for 2^log_n scalars.
-    unsafe fn natural_in_place(&self, t: &Transform, at: u64) -> Result<()> {
-        let several = plan::passes(t.log_n).len() > 1;
-        // SAFETY: the caller's promise.
-        unsafe {
-            if several {
-                self.reverse(t.log_n, at)?;
+            let reverse = |at| if reversing { self.reverse(log_n, at) } else { Ok(()) };
+            run(&halved, Operands { src: a, dst: c, factor: Some(b), ..Operands::in_place(c) })?;
+            for at in [a, b] {
+                run(&inverse, Operands::in_place(at))?;
+                reverse(at)?;
+                run(&forward, Operands::in_place(at))?;
+                reverse(at)?;
             }
-            self.frequency(t, Operands::in_place(at), !several)
+            run(&back, Operands { factor: Some(b), minuend: Some(c), ..Operands::in_place(a) })?;
+            reverse(a)
         }
     }
 
@@ -417,7 +419,8 @@ impl On<'_> {
     }
 }
 
-/// What a transform in frequency reads and writes.
+/// What a transform in time reads and writes. `factor`: what `src` is multiplied by first. `minuend`: what the result
+/// is subtracted from.
 #[derive(Clone, Copy)]
 struct Operands {
     src: u64,

@@ -1,4 +1,5 @@
-//! Tables of powers of roots of unity and of coset shifts, made on the device when first asked for and kept while there is room.
+//! Tables of powers of roots of unity and of coset shifts, made on the device when first asked for and kept while
+//! there is room.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,12 +20,29 @@ pub(super) enum Kind {
     Plain { levels: u32 },
     /// Butterfly factors for a coset of n = 2^log_n.
     Coset { log_n: u32, levels: u32, g: [u64; 4] },
-    /// Powers of ω_n in two levels: those of e below 2^⌈log_n/2⌉, then the higher ones.
-    Roots { log_n: u32 },
-    /// f·g^u for u below 2^log_span, then g^(2^log_span).
-    Shift { g: [u64; 4], f: [u64; 4], log_span: u32 },
+    /// Powers of ω_n in two levels: those of e below 2^⌈log_n/2⌉, then f·2^32 times the higher ones.
+    Roots { log_n: u32, f: [u64; 4] },
+    /// g^u for u below 2^log_span.
+    Shift { g: [u64; 4], log_span: u32 },
+    /// ω_2m^(j bit-reversed) for j below m = 2^k, as factors.
+    Results { k: u32 },
     /// Powers of g in two levels, for exponents below 2^log_n.
     Powers { log_n: u32, g: [u64; 4] },
+}
+
+/// log2 of the bytes of a factor in a table, w_0 to w_3 of kernels/cuda/ntt/factor.h.
+const LOG_FACTOR: u32 = 7;
+
+impl Kind {
+    /// Bytes of a table.
+    pub(super) fn bytes(self) -> u64 {
+        match self {
+            Self::Plain { levels } | Self::Coset { levels, .. } => 1 << (LOG_FACTOR + levels),
+            Self::Results { k } => 1 << (LOG_FACTOR + k),
+            Self::Roots { log_n, .. } | Self::Powers { log_n, .. } => (32 << log_n.div_ceil(2)) + (32 << (log_n / 2)),
+            Self::Shift { log_span, .. } => 32 << log_span,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,19 +147,19 @@ impl<F: ScalarRepr> Maker<'_, F> {
         }
     }
 
-    /// Powers of `base` in two levels for exponents below 2^log_n.
-    fn two_levels(&self, out: u64, base: F, log_n: u32) -> Result<()> {
+    /// Powers of `base` in two levels for exponents below 2^log_n, the higher ones times `factor`.
+    fn two_levels(&self, out: u64, base: F, log_n: u32, factor: F) -> Result<()> {
         let log_low = log_n.div_ceil(2);
         let high = Self::squares(base)[log_low as usize];
         self.powers(out, base, F::ONE, 1 << log_low)?;
-        self.powers(out + (32 << log_low), high, F::ONE, 1 << (log_n - log_low))
+        self.powers(out + (32 << log_low), high, factor, 1 << (log_n - log_low))
     }
 
     fn heap(&self, out: u64, shift: Option<F>, log_n: u32, levels: u32) -> Result<()> {
         let root = self.upload(&Self::squares(root::<F>(log_n, self.inverse)))?;
         let shift = shift.map(|g| self.upload(&Self::squares(g))).transpose()?;
         let at = shift.as_ref().map_or(0, |s| s.on(self.stream));
-        // SAFETY: `out` has room for 2^levels pairs; the kernel's signature.
+        // SAFETY: `out` has room for 2^levels factors; the kernel's signature.
         unsafe {
             launch!(self.stream, self.kernels.heap, ((1u32 << levels).div_ceil(BLOCK), 1, 1), BLOCK, 0;
                 out, root.on(self.stream), at, log_n, levels)
@@ -149,23 +167,25 @@ impl<F: ScalarRepr> Maker<'_, F> {
     }
 
     fn make(&self, kind: Kind) -> Result<Table> {
-        let bytes = match kind {
-            Kind::Plain { levels } | Kind::Coset { levels, .. } => 64 << levels,
-            Kind::Roots { log_n } | Kind::Powers { log_n, .. } => (32 << log_n.div_ceil(2)) + (32 << (log_n / 2)),
-            Kind::Shift { log_span, .. } => 32 * ((1 << log_span) + 1),
-        };
-        let memory = self.device.alloc_cached(bytes)?;
+        let memory = self.device.alloc_cached(kind.bytes())?;
         let out = memory.on(self.stream);
         match kind {
             Kind::Plain { levels } => self.heap(out, None, levels, levels)?,
             Kind::Coset { log_n, levels, g } => self.heap(out, Some(scalar(g)), log_n, levels)?,
-            Kind::Roots { log_n } => self.two_levels(out, root::<F>(log_n, self.inverse), log_n)?,
-            Kind::Powers { log_n, g } => self.two_levels(out, scalar(g), log_n)?,
-            Kind::Shift { g, f, log_span } => {
-                let (g, f): (F, F) = (scalar(g), scalar(f));
-                self.powers(out, g, f, 1 << log_span)?;
-                self.powers(out + (32 << log_span), F::ONE, Self::squares(g)[log_span as usize], 1)?;
+            Kind::Roots { log_n, f } => {
+                let f = scalar::<F>(f) * F::from(1 << 32);
+                self.two_levels(out, root::<F>(log_n, self.inverse), log_n, f)?;
             }
+            Kind::Shift { g, log_span } => self.powers(out, scalar(g), F::ONE, 1 << log_span)?,
+            Kind::Results { k } => {
+                let step = self.upload(&Self::squares(root::<F>(k + 1, self.inverse)))?;
+                // SAFETY: `out` has room for 2^k factors; the kernel's signature.
+                unsafe {
+                    launch!(self.stream, self.kernels.results, ((1u32 << k).div_ceil(BLOCK), 1, 1), BLOCK, 0;
+                        out, step.on(self.stream), k)
+                }?;
+            }
+            Kind::Powers { log_n, g } => self.two_levels(out, scalar(g), log_n, F::ONE)?,
         }
         Ok(Table { memory, ready: self.stream.record()? })
     }

@@ -1,7 +1,6 @@
-//! The memory of a device that computes nothing, and the tables of its objects.
+//! The memory of a device that computes nothing.
 
 use std::{
-    collections::HashMap,
     fmt,
     sync::{Arc, Mutex},
 };
@@ -16,33 +15,6 @@ pub(super) fn broken(operation: &str, what: impl fmt::Display, expected: &str, a
         what: what.to_string(),
         expected: expected.to_owned(),
         actual: actual.to_owned(),
-    }
-}
-
-/// Objects of one kind by handle.
-pub(super) struct Table<T> {
-    kind: &'static str,
-    objects: Mutex<HashMap<u64, T>>,
-}
-
-impl<T: Clone> Table<T> {
-    pub(super) fn new(kind: &'static str) -> Self {
-        Self { kind, objects: Mutex::default() }
-    }
-
-    pub(super) fn insert(&self, id: u64, object: T) {
-        lock(&self.objects).insert(id, object);
-    }
-
-    pub(super) fn get(&self, operation: &str, id: u64) -> Result<T> {
-        lock(&self.objects)
-            .get(&id)
-            .cloned()
-            .ok_or_else(|| broken(operation, format_args!("{} {id}", self.kind), "a live handle", "unknown"))
-    }
-
-    pub(super) fn remove(&self, id: u64) -> Option<T> {
-        lock(&self.objects).remove(&id)
     }
 }
 
@@ -103,7 +75,7 @@ impl DeviceMemory {
 }
 
 /// Bytes that begin at a multiple of [`Aligned::TO`].
-struct Aligned {
+pub(super) struct Aligned {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
@@ -136,12 +108,17 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    pub(super) fn new(account: &MemoryPool, id: HostId, size: u64) -> Result<(Arc<Self>, PinnedByHost)> {
+    /// The device's part, and the bytes for the host.
+    pub(super) fn new(account: &MemoryPool, size: u64) -> Result<(Arc<Self>, Aligned)> {
         let reservation = account.reserve(size)?;
         let room = room(Pool::Pinned, account, size, Aligned::TO as u64)?;
-        let own = Aligned::new(room, size as usize);
-        let pinned = Arc::new(Self { lent: Mutex::new(None), size, _account: reservation });
-        Ok((pinned.clone(), PinnedByHost { id, pinned, own: Some(own) }))
+        let bytes = Aligned::new(room, size as usize);
+        Ok((Arc::new(Self { lent: Mutex::new(None), size, _account: reservation }), bytes))
+    }
+
+    /// The host's part, which holds the bytes at first.
+    pub(super) fn lend_to_host(self: &Arc<Self>, id: HostId, bytes: Aligned) -> PinnedByHost {
+        PinnedByHost { id, pinned: self.clone(), own: Some(bytes) }
     }
 
     /// Uses the bytes, which the host must have lent.

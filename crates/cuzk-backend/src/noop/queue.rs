@@ -76,7 +76,7 @@ impl Queue {
 }
 
 impl Point {
-    fn is_reached(&self) -> bool {
+    pub(super) fn is_reached(&self) -> bool {
         lock(&self.queue.0).done >= self.position
     }
 

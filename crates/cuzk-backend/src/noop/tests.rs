@@ -10,7 +10,7 @@ type Scalar = <Bls12 as Engine>::Fr;
 type G1 = <Bls12 as Engine>::G1Affine;
 
 const G1_SPEC: BasesSpec =
-    BasesSpec { curve: CurveId::Bls12_381, group: GroupId::G1, count: 4, residency: Residency::Device };
+    BasesSpec { curve: CurveId::Bls12_381, group: GroupId::G1, count: 4, residency: Residency::Device, multiples: 1 };
 
 fn device() -> Device {
     Device::new(Noop::new(1 << 16))

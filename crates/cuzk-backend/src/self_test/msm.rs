@@ -14,7 +14,7 @@ const N: usize = 200;
 pub(super) fn group<G: AffineRepr<Scalar: ScalarRepr>>(tester: &Tester<'_>, group: GroupId) -> Result<()> {
     let multiples = multiples::<G>();
     let points: Vec<G> = multiples.iter().map(|(_, point)| *point).collect();
-    let spec = BasesSpec { curve: tester.curve, group, count: N as u64, residency: Residency::Device };
+    let spec = BasesSpec { curve: tester.curve, group, count: N as u64, residency: Residency::Device, multiples: 1 };
     let bases = tester.device.load_bases(spec, &points)?;
     dense(tester, group, &bases, &multiples)?;
     packed(tester, group, &bases, &multiples)?;

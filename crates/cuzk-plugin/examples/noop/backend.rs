@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use cuzk_backend::{
     AssignmentId, AssignmentView, Backend, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo,
     DeviceOps, DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView, MemoryUsage,
-    MsmOperands, NttPlan, PendingId, Pool, QuotientPlan, Result, StreamId, noop::NoopBackend,
+    MsmOperands, NttPlan, Operation, PendingId, Pool, QuotientPlan, Result, StreamId, Workspace, noop::NoopBackend,
 };
 
 pub(crate) const NOOP: u32 = 0;
@@ -98,6 +98,10 @@ impl DeviceOps for Broken {
         self.fail("memory", format_args!(""))
     }
 
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace> {
+        self.fail("workspace", format_args!("{operation:?}, {room:?}"))
+    }
+
     fn buffer_create(&self, bytes: u64) -> Result<BufferId> {
         self.fail("buffer_create", format_args!("{bytes:?}"))
     }
@@ -127,6 +131,10 @@ impl DeviceOps for Broken {
             Some(error) if self.info.index == FAILING => Err(error),
             _ => self.fail("event_wait", format_args!("{event:?}")),
         }
+    }
+
+    fn event_elapsed(&self, from: EventId, to: EventId) -> Result<u64> {
+        self.fail("event_elapsed", format_args!("{from:?}, {to:?}"))
     }
 
     fn upload(&self, stream: StreamId, source: HostId, from: u64, target: BufferId, to: u64, bytes: u64) -> Result<()> {

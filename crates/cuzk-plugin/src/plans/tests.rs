@@ -3,6 +3,7 @@
 use std::{fmt::Debug, ptr};
 
 use super::*;
+use crate::abi::OperationKind;
 
 fn refused<T: Debug>(outcome: Result<T>) -> (String, String) {
     match outcome {
@@ -18,7 +19,7 @@ fn refusal(what: &str, actual: impl ToString) -> (String, String) {
 const NTT: abi::NttPlan =
     abi::NttPlan { curve: 1, log_n: 3, direction: 1, order: 1, coset: 0, reserved: 0, shift: [0; 4] };
 
-const BASES: abi::BasesSpec = abi::BasesSpec { curve: 1, group: 1, residency: 1, reserved: 0, count: 5 };
+const BASES: abi::BasesSpec = abi::BasesSpec { curve: 1, group: 1, residency: 1, multiples: 1, count: 5 };
 
 const OPERANDS: abi::MsmOperands =
     abi::MsmOperands { kind: 1, has_density: 0, source: 2, first: 3, len: 4, density: 0 };
@@ -37,6 +38,11 @@ fn unknown_numbers_are_refused() {
         assert_eq!(refused(abi::BasesSpec { group: n, ..BASES }.decode()), refusal("the group", n));
         assert_eq!(refused(abi::BasesSpec { residency: n, ..BASES }.decode()), refusal("the residency", n));
         assert_eq!(refused(join(n, 1)), refusal("the kind of handle", n));
+        let operation = abi::Operation { kind: n, ..abi::Operation::default() };
+        assert_eq!(refused(operation.decode()), refusal("the kind of operation", n));
+        let msm =
+            abi::Operation { kind: OperationKind::Msm as u32, bases: BASES, scalars: n, ..abi::Operation::default() };
+        assert_eq!(refused(msm.decode()), refusal("the kind of scalars", n));
     }
     for (kind, has_density) in [(0, 0), (1, 1), (2, 2), (3, 0)] {
         let (_, actual) = refused(abi::MsmOperands { kind, has_density, ..OPERANDS }.decode());

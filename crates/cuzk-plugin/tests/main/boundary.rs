@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use cuzk_backend::{
-    AssignmentId, AssignmentView, Backend, BackendError, BasesId, BasesSpec, BufferId, CoefficientIndices, Coset,
-    DensityId, DeviceOps, DeviceOptions, Direction, EventId, FixedBasePlan, Handle, HostId, MatrixId, MatrixView,
-    MsmOperands, NttPlan, Order, PendingId, QuotientPlan, Residency, Result, RowOffsets, StreamId,
+    AssignmentId, AssignmentShape, AssignmentView, Backend, BackendError, BasesId, BasesSpec, BufferId,
+    CoefficientIndices, Coset, DensityId, DeviceOps, DeviceOptions, Direction, EventId, FixedBasePlan, Handle, HostId,
+    MatrixId, MatrixShape, MatrixView, MsmOperands, NttPlan, Operation, Order, PendingId, QuotientPlan, Residency,
+    Result, RowOffsets, ScalarsShape, StreamId,
 };
 use cuzk_curve::{CurveId, GroupId};
 
@@ -20,7 +21,7 @@ fn both(index: u32) -> [Arc<dyn DeviceOps>; 2] {
 }
 
 const G1: BasesSpec =
-    BasesSpec { curve: CurveId::Bls12_381, group: GroupId::G1, count: 2, residency: Residency::Device };
+    BasesSpec { curve: CurveId::Bls12_381, group: GroupId::G1, count: 2, residency: Residency::Device, multiples: 1 };
 
 const MATRIX: MatrixView<'_> = MatrixView {
     curve: CurveId::Bls12_381,
@@ -48,6 +49,35 @@ const NTT: NttPlan = NttPlan {
     order: Order::Natural,
 };
 
+/// Every kind of operation, with numbers that tell their places.
+fn operations() -> Vec<Operation> {
+    let matrix = MatrixShape {
+        curve: CurveId::Bn254,
+        n_rows: 70,
+        n_nonzeros: 71,
+        n_coefficients: 72,
+        row_offset_bytes: 8,
+        coefficient_bytes: 2,
+    };
+    let assignment = AssignmentShape { curve: CurveId::Bls12_381, n_variables: 73, n_ones: 74, n_wide: 75 };
+    vec![
+        Operation::Ntt(NTT),
+        Operation::Ntt(NttPlan { log_n: 9, order: Order::NaturalToBitReversed, direction: Direction::Inverse, ..NTT }),
+        Operation::Quotient(QuotientPlan { curve: CurveId::Bn254, log_n: 76 }),
+        Operation::Matrix(matrix),
+        Operation::Density { len: 77 },
+        Operation::Assignment(assignment),
+        Operation::Evaluate(matrix),
+        Operation::Bases(BasesSpec { multiples: 13, ..G1 }),
+        Operation::Msm { bases: G1, scalars: ScalarsShape::Dense },
+        Operation::Msm {
+            bases: BasesSpec { residency: Residency::Pinned, ..G1 },
+            scalars: ScalarsShape::Assignment { assignment, len: 78 },
+        },
+        Operation::FixedBase { curve: CurveId::Bn254, group: GroupId::G2, count: 79 },
+    ]
+}
+
 /// Calls every fallible operation of a device that fails in all of them, with arguments that tell their places and
 /// plans in all their variants.
 fn call_everything(ops: &dyn DeviceOps) -> Vec<(&'static str, BackendError)> {
@@ -56,6 +86,9 @@ fn call_everything(ops: &dyn DeviceOps) -> Vec<(&'static str, BackendError)> {
     let (stream, buffer, other) = (StreamId(u64::MAX), BufferId(2), BufferId(3));
 
     note("memory", ops.memory().map(drop));
+    for operation in operations() {
+        note("workspace", ops.workspace(&operation, 1 << 50).map(drop));
+    }
     note("buffer_create", ops.buffer_create(1 << 40).map(drop));
     note("host_create", ops.host_create(4096).map(drop));
     note("stream_create", ops.stream_create().map(drop));
@@ -63,6 +96,7 @@ fn call_everything(ops: &dyn DeviceOps) -> Vec<(&'static str, BackendError)> {
     note("stream_wait", ops.stream_wait(stream, EventId(4)));
     note("event_query", ops.event_query(EventId(5)).map(drop));
     note("event_wait", ops.event_wait(EventId(99)));
+    note("event_elapsed", ops.event_elapsed(EventId(6), EventId(7)).map(drop));
     note("upload", ops.upload(stream, HostId(10), 11, BufferId(12), 13, 14));
     note("download", ops.download(stream, BufferId(20), 21, HostId(22), 23, 24));
     note("upload_bytes", ops.upload_bytes(stream, &[1, 2, 3], buffer, 25));
@@ -83,7 +117,10 @@ fn call_everything(ops: &dyn DeviceOps) -> Vec<(&'static str, BackendError)> {
         note("quotient", ops.quotient(stream, &QuotientPlan { curve, log_n: 26 }, buffer, other));
         for group in [GroupId::G1, GroupId::G2] {
             for residency in [Residency::Device, Residency::Pinned] {
-                note("bases_create", ops.bases_create(&BasesSpec { curve, group, count: 31, residency }).map(drop));
+                note(
+                    "bases_create",
+                    ops.bases_create(&BasesSpec { curve, group, count: 31, residency, multiples: 5 }).map(drop),
+                );
             }
             let plan = FixedBasePlan { curve, group, base: (0..96).collect(), count: 1 << 33 };
             note("fixed_base_mul", ops.fixed_base_mul(stream, &plan, buffer, other));
@@ -191,6 +228,7 @@ fn life(ops: &dyn DeviceOps) -> Result<Vec<String>> {
     ops.event_wait(ops.event_record(b)?)?;
     host.reclaim();
     see("downloaded", &host.bytes());
+    see("elapsed", &[ops.event_elapsed(uploaded, written), ops.event_elapsed(written, EventId(1 << 50))]);
     see("memory", &ops.memory()?);
 
     ops.ntt(a, &NTT, buffer)?;
@@ -247,6 +285,16 @@ fn a_device_behind_the_boundary_lives_the_same_life() {
         assert_eq!(direct, through);
     }
     assert_eq!(direct.len(), through.len());
+}
+
+#[test]
+fn workspaces_are_told_as_they_are() {
+    let [direct, through] = both(NOOP);
+    for operation in operations() {
+        for room in [0, 1 << 10, u64::MAX] {
+            assert_eq!(direct.workspace(&operation, room), through.workspace(&operation, room), "{operation:?}");
+        }
+    }
 }
 
 #[test]

@@ -62,8 +62,8 @@ fn the_header_says_what_the_code_says() {
             index, compute_units, memory_bytes, uuid, name, driver, features, unusable
         }
         abi::DeviceOptions = "cuzk_device_options" { device_memory_limit, pinned_bytes, threads, reserved }
-        abi::PoolUsage = "cuzk_pool_usage" { in_use, reserved, capacity }
-        abi::MemoryUsage = "cuzk_memory_usage" { device, pinned, driver_free }
+        abi::PoolUsage = "cuzk_pool_usage" { in_use, reserved, capacity, peak }
+        abi::MemoryUsage = "cuzk_memory_usage" { device, pinned, driver_free, uploaded }
         abi::HostMemory = "cuzk_host_memory" { id, data, len }
         abi::NttPlan = "cuzk_ntt_plan" { curve, log_n, direction, order, coset, reserved, shift }
         abi::QuotientPlan = "cuzk_quotient_plan" { curve, log_n }
@@ -74,13 +74,20 @@ fn the_header_says_what_the_code_says() {
         abi::AssignmentView = "cuzk_assignment_view" {
             curve, reserved, n_variables, ones, wide, rank, wide_scalars
         }
-        abi::BasesSpec = "cuzk_bases_spec" { curve, group, residency, reserved, count }
+        abi::BasesSpec = "cuzk_bases_spec" { curve, group, residency, multiples, count }
         abi::MsmOperands = "cuzk_msm_operands" { kind, has_density, source, first, len, density }
         abi::FixedBasePlan = "cuzk_fixed_base_plan" { curve, group, count, base }
+        abi::MatrixShape = "cuzk_matrix_shape" {
+            curve, row_offset_bytes, coefficient_bytes, reserved, n_rows, n_nonzeros, n_coefficients
+        }
+        abi::AssignmentShape = "cuzk_assignment_shape" { curve, reserved, n_variables, n_ones, n_wide }
+        abi::Operation = "cuzk_operation" { kind, scalars, len, ntt, bases, matrix, assignment }
+        abi::Workspace = "cuzk_workspace" { least, taken, best, kept, pinned }
         vtable::Vtable = "cuzk_plugin" {
             header.magic, header.version.major, header.version.minor, header.size, name, version, context, devices, open,
-            close, info, memory, release, buffer_create, host_create, stream_create, event_record, stream_wait,
-            event_query, event_wait, upload, download, upload_bytes, download_bytes, fill_zero, ntt, quotient,
+            close, info, memory, release, workspace, buffer_create, host_create,
+            stream_create, event_record, stream_wait,
+            event_query, event_wait, event_elapsed, upload, download, upload_bytes, download_bytes, fill_zero, ntt, quotient,
             matrix_create, density_create, assignment_create, evaluate, bases_create, bases_write, bases_finish, msm,
             pending_query, pending_wait, fixed_base_mul
         }
@@ -122,6 +129,15 @@ fn the_header_says_what_the_code_says() {
         ("CUZK_HANDLE_ASSIGNMENT", abi::HandleKind::Assignment as u64),
         ("CUZK_HANDLE_BASES", abi::HandleKind::Bases as u64),
         ("CUZK_HANDLE_PENDING", abi::HandleKind::Pending as u64),
+        ("CUZK_OPERATION_NTT", abi::OperationKind::Ntt as u64),
+        ("CUZK_OPERATION_QUOTIENT", abi::OperationKind::Quotient as u64),
+        ("CUZK_OPERATION_MATRIX", abi::OperationKind::Matrix as u64),
+        ("CUZK_OPERATION_DENSITY", abi::OperationKind::Density as u64),
+        ("CUZK_OPERATION_ASSIGNMENT", abi::OperationKind::Assignment as u64),
+        ("CUZK_OPERATION_EVALUATE", abi::OperationKind::Evaluate as u64),
+        ("CUZK_OPERATION_BASES", abi::OperationKind::Bases as u64),
+        ("CUZK_OPERATION_MSM", abi::OperationKind::Msm as u64),
+        ("CUZK_OPERATION_FIXED_BASE", abi::OperationKind::FixedBase as u64),
     ] {
         source += &format!("_Static_assert({name} == UINT64_C({value}), \"{name}\");\n");
     }

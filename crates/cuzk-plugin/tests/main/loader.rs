@@ -122,7 +122,7 @@ fn a_library_without_the_symbol_is_not_a_plugin() {
 
 #[test]
 fn another_major_version_is_refused_with_both() {
-    for major in [0, 2] {
+    for major in [abi::VERSION.major - 1, abi::VERSION.major + 1] {
         match refusal(&[&format!("-DMAJOR={major}")]) {
             LoadError::Version { expected, actual, .. } => {
                 assert_eq!((expected, actual), (abi::VERSION, AbiVersion { major, minor: abi::VERSION.minor }));
@@ -136,7 +136,7 @@ fn another_major_version_is_refused_with_both() {
 fn a_newer_minor_version_with_a_longer_table_is_welcome() {
     let (_folder, file) = plugin("c", &["-DMINOR=9", "-DSIZE=sizeof(table)"]);
     let backend = PluginBackend::open(&file).unwrap();
-    assert_eq!(backend.abi(), AbiVersion { major: 1, minor: 9 });
+    assert_eq!(backend.abi(), AbiVersion { minor: 9, ..abi::VERSION });
     assert_eq!(backend.devices().unwrap().len(), 1);
 }
 

@@ -104,11 +104,13 @@ static cuzk_status host_create(void *device, uint64_t bytes, cuzk_host_memory *m
         return unsupported(#name, error);                               \
     }
 
+UNSUPPORTED(workspace, const cuzk_operation *operation, uint64_t room, cuzk_workspace *w)
 UNSUPPORTED(stream_create, uint64_t *id)
 UNSUPPORTED(event_record, uint64_t a, uint64_t *id)
 UNSUPPORTED(stream_wait, uint64_t a, uint64_t b)
 UNSUPPORTED(event_query, uint64_t a, uint32_t *done)
 UNSUPPORTED(event_wait, uint64_t a)
+UNSUPPORTED(event_elapsed, uint64_t a, uint64_t b, uint64_t *nanoseconds)
 UNSUPPORTED(upload, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 UNSUPPORTED(download, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 UNSUPPORTED(upload_bytes, uint64_t a, const uint8_t *b, uint64_t c, uint64_t d, uint64_t e)
@@ -147,8 +149,8 @@ static struct {
     void *appended[4];
 } table = {{
     MAGIC, MAJOR, MINOR, SIZE, {(const uint8_t *)"c", 1}, {(const uint8_t *)"0.1", 3}, &table,
-    devices, open_device, close_device, info, memory, release, buffer_create, host_create,
-    stream_create, event_record, stream_wait, event_query, event_wait,
+    devices, open_device, close_device, info, memory, release, workspace, buffer_create, host_create,
+    stream_create, event_record, stream_wait, event_query, event_wait, event_elapsed,
     upload, download, upload_bytes, download_bytes, fill_zero, ntt, quotient,
     matrix_create, density_create, assignment_create, evaluate,
     bases_create, bases_write, bases_finish, msm, pending_query, pending_wait, fixed_base_mul,

@@ -1,6 +1,9 @@
 //! What an NVIDIA device does. Needs one, and the kernels: `cargo xtask build --backend cuda` says where they are, then
 //! `CUZK_CUDA_KERNELS=… cargo test --release -p cuzk-backend-cuda --features device`.
 
+mod lost;
+mod residency;
+
 use cuzk_backend::{
     Backend, BackendError, Coset, Device, DeviceOptions, Direction, NttPlan, Order, Pool, QuotientPlan, self_test,
 };
@@ -10,7 +13,8 @@ use cuzk_curve::CurveId;
 cuzk_conformance::suite!(CudaBackend, max_log_n = 20);
 cuzk_conformance::suite!(CudaBackend, large = 24);
 
-/// The same in sizes that take seconds under compute-sanitizer: `compute-sanitizer --tool racecheck conformance reduced::`.
+/// The same in sizes that take seconds under compute-sanitizer: `compute-sanitizer --tool racecheck conformance
+/// reduced::`.
 mod reduced {
     use super::CudaBackend;
 
