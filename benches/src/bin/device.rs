@@ -35,8 +35,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// Measures proofs on a device, after comparing their bytes with the CPU's.
 #[derive(Parser)]
 struct Arguments {
-    /// Circuits with recorded inputs
-    #[arg(long, value_delimiter = ',', default_values = ["porep-2k"])]
+    /// Circuits with recorded inputs; porep-2k if there are no synthetic ones either
+    #[arg(long, value_delimiter = ',')]
     circuits: Vec<CircuitId>,
     /// Synthetic circuits of 2^N constraints
     #[arg(long, value_delimiter = ',')]
@@ -161,7 +161,10 @@ impl<'a> Loaded<'a> {
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+    let mut arguments = Arguments::parse();
+    if arguments.circuits.is_empty() && arguments.synthetic.is_empty() {
+        arguments.circuits.push("porep-2k".parse()?);
+    }
     let folder = arguments.plugin_dir.clone().unwrap_or_else(plugin_folder);
     let backend = Loader::new([folder], [] as [PathBuf; 0]).load(&arguments.backend)?;
     let device = open(&backend, &DeviceOptions::default())?;
