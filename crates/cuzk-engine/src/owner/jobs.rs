@@ -1,0 +1,150 @@
+//! Jobs: from submission to their end.
+
+use std::sync::Arc;
+
+use cuzk_curve::Curve;
+use cuzk_groth16::{FinishedProof, PendingProof};
+use cuzk_r1cs::Assignment;
+use cuzk_scheduler::{
+    CircuitId, DeviceId, Event, EventError, FailureCause, JobId, JobRequest, PartitionId, Refusal, Time,
+};
+use cuzk_timeline::JobEvent;
+
+use super::Owner;
+use crate::{
+    calls::{CallId, Lane, Purpose},
+    device::Prepared,
+    job::{Completer, JobError, JobOptions, JobResult},
+    message::Outcome,
+    workload::{Cancel, Workload},
+};
+
+/// A job that has not ended.
+pub(super) struct JobState<C: Curve> {
+    pub(super) circuit: CircuitId,
+    pub(super) workload: Arc<dyn Workload<C>>,
+    completer: Completer<C>,
+    pub(super) partitions: Vec<PartitionState<C>>,
+}
+
+/// What a partition has between two calls.
+pub(super) enum Held<C: Curve> {
+    Nothing,
+    Prepared(Prepared<C>),
+    Pending(Box<PendingProof<C>>),
+}
+
+/// A partition: what the scheduler knows as bytes, in flesh.
+pub(super) struct PartitionState<C: Curve> {
+    /// Of the attempt under way.
+    pub(super) cancel: Cancel,
+    /// The call that the attempt waits for.
+    pub(super) call: Option<CallId>,
+    pub(super) witness: Option<Arc<Assignment<C::Fr>>>,
+    pub(super) held: Held<C>,
+    /// Where it is.
+    pub(super) device: Option<DeviceId>,
+    /// Told to stop, has not stopped.
+    pub(super) aborting: bool,
+    /// Its last proof did not verify: was it the device, or is it the witness?
+    pub(super) suspect: bool,
+    /// When what it does or waits for now began.
+    pub(super) since: Time,
+    /// When it got the compute lock, when its kernels began, and when it gave the lock back.
+    pub(super) locked_at: Time,
+    pub(super) kernels_from: Time,
+    pub(super) computed_at: Time,
+    pub(super) proof: Option<FinishedProof<C>>,
+}
+
+impl<C: Curve> PartitionState<C> {
+    fn new(since: Time) -> Self {
+        Self {
+            cancel: Cancel::default(),
+            call: None,
+            witness: None,
+            held: Held::Nothing,
+            device: None,
+            aborting: false,
+            suspect: false,
+            since,
+            locked_at: Time::ZERO,
+            kernels_from: Time::ZERO,
+            computed_at: Time::ZERO,
+            proof: None,
+        }
+    }
+}
+
+impl<C: Curve> Owner<C> {
+    pub(super) fn submit(
+        &mut self,
+        job: JobId,
+        circuit: CircuitId,
+        workload: Arc<dyn Workload<C>>,
+        partitions: u32,
+        options: JobOptions,
+        completer: Completer<C>,
+    ) {
+        let now = self.now();
+        let JobOptions { priority, deadline } = options;
+        let deadline = deadline.map(|d| now.saturating_add(d));
+        let states = (0..partitions).map(|_| PartitionState::new(now)).collect();
+        self.jobs.insert(job, JobState { circuit, workload, completer, partitions: states });
+        if let (Some(telemetry), Some(state)) = (&self.telemetry, self.circuits.get(&circuit)) {
+            telemetry.submitted(job, now, &state.plan.profile.name, circuit, partitions);
+        }
+        self.due.push_back(Event::JobSubmitted(JobRequest { job, circuit, partitions, priority, deadline }));
+    }
+
+    pub(super) fn partition(&mut self, id: PartitionId) -> Option<&mut PartitionState<C>> {
+        self.jobs.get_mut(&id.job)?.partitions.get_mut(id.index as usize)
+    }
+
+    pub(super) fn reject(&mut self, job: JobId, error: EventError) {
+        self.end(job, |_| Err(JobError::Invalid(error)));
+    }
+
+    pub(super) fn refuse_job(&mut self, job: JobId, refusal: Refusal) {
+        tracing::warn!("{job} is refused: {refusal}");
+        self.end(job, |_| Err(JobError::Refused(refusal)));
+    }
+
+    pub(super) fn complete_job(&mut self, job: JobId) {
+        self.end(job, |proofs| proofs.ok_or(JobError::Stopped));
+    }
+
+    pub(super) fn fail_job(&mut self, job: JobId, cause: FailureCause) {
+        tracing::error!("{job} failed: {cause}");
+        self.end(job, |_| Err(JobError::Failed(cause)));
+    }
+
+    pub(super) fn cancelled_job(&mut self, job: JobId) {
+        self.end(job, |_| Err(JobError::Cancelled));
+    }
+
+    fn end(&mut self, job: JobId, result: impl FnOnce(Option<Arc<[FinishedProof<C>]>>) -> JobResult<C>) {
+        let Some(JobState { workload, completer, partitions, .. }) = self.jobs.remove(&job) else { return };
+        let result = result(partitions.into_iter().map(|p| p.proof).collect());
+        if let Some(telemetry) = &self.telemetry {
+            let event = match &result {
+                Ok(_) => JobEvent::Completed,
+                Err(JobError::Cancelled) => JobEvent::Cancelled,
+                Err(error) => JobEvent::Failed { cause: error.to_string() },
+            };
+            telemetry.mark(job, self.now(), event);
+        }
+        let callbacks = completer.complete(result.clone());
+        // Somebody else's code.
+        self.call(Lane::Runtime, None, Purpose::Errand, move || {
+            drop(workload);
+            Outcome::Nothing
+        });
+        if !callbacks.is_empty() {
+            self.call(Lane::Callback, None, Purpose::Errand, move || {
+                callbacks.into_iter().for_each(|callback| callback(result.clone()));
+                Outcome::Nothing
+            });
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The lessons of pipelined proving that are the engine's to keep. (Those of bytes and order are also tests of the
+//! scheduler; lesson 6 has a binary of its own, because it counts what is allocated.)
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use cuzk_conformance::faults::{Call, Fault, Trigger};
+use cuzk_curve::Bls12;
+use cuzk_engine::{DeviceSpec, Engine, EngineConfig, JobError, JobOptions, Shutdown, ThreadConfig, Witnesses};
+use cuzk_r1cs::WitnessCs;
+use cuzk_scheduler::{DeviceId, FailureCause, Fault as Failure, Pool, TotalBudget};
+use cuzk_timeline::{Limits, Outcome, Recorder, Stage, StageClass, Summary};
+
+use crate::common::*;
+
+const STEPS: usize = 3;
+
+#[test]
+fn lesson_4_one_compute_lock_a_device() {
+    let toys = [Toy::new(), Toy::new()];
+    let engine = engine(config(3), toys.iter().map(Toy::spec).collect());
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    let jobs: Vec<_> = (0..4).map(|x| engine.submit(circuit, squares(x, STEPS, 5), JobOptions::default())).collect();
+    jobs.iter().enumerate().for_each(|(x, job)| expect_squares(job, x as u64, STEPS, 5));
+    for (index, toy) in toys.iter().enumerate() {
+        for call in [Call::AssignmentCreate, Call::Evaluate, Call::Quotient, Call::Msm, Call::EventWait] {
+            let computing = BTreeSet::from([format!("cuzk-device-{index}")]);
+            assert!(toy.faults.threads(call).is_subset(&computing), "{call:?}: {:?}", toy.faults.threads(call));
+        }
+    }
+    assert!(toys.iter().any(|t| t.faults.count(Call::Msm) > 0));
+}
+
+#[test]
+fn lesson_5_no_device_wide_call_on_the_proving_path() {
+    let toy = Toy::new();
+    let engine = engine(config(2), vec![toy.spec()]);
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    expect_next(&engine, circuit, STEPS);
+    let counts = || Call::ALL.iter().map(|c| (*c, toy.faults.count(*c))).collect::<Vec<_>>();
+    let before = counts();
+    let job = engine.submit(circuit, squares(1, STEPS, 10), JobOptions::default());
+    expect_squares(&job, 1, STEPS, 10);
+    let called: BTreeSet<_> = counts()
+        .into_iter()
+        .zip(before)
+        .filter(|(after, before)| after.1 > before.1)
+        .map(|(after, _)| after.0)
+        .collect();
+    // A stream's own work and waits. No memory query or trim, no wait of one stream for another, no download into
+    // pageable memory.
+    let streams_own = BTreeSet::from([
+        Call::StreamCreate,
+        Call::EventRecord,
+        Call::EventQuery,
+        Call::EventWait,
+        Call::EventElapsed,
+        Call::AssignmentCreate,
+        Call::BufferCreate,
+        Call::Evaluate,
+        Call::Quotient,
+        Call::Msm,
+        Call::PendingWait,
+    ]);
+    assert!(called.is_subset(&streams_own) && called.contains(&Call::Msm), "{called:?}");
+}
+
+#[test]
+fn lesson_7_pools_are_sized_and_separate() {
+    let toy = Toy::new();
+    let mut config = config(3);
+    config.scheduler.critical_permits = 0;
+    config.threads = ThreadConfig { synthesis: 6, per_synthesis: 2, gpu_threads: 1 };
+    let engine = engine(config, vec![toy.spec()]);
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    let (now, most, seen) =
+        (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::<Mutex<BTreeSet<_>>>::default());
+    let witness = {
+        let (now, most, seen) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&seen));
+        move |_| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let names = rayon::broadcast(|_| thread::current().name().unwrap_or("?").to_owned());
+            seen.lock().unwrap().extend(names.iter().cloned().map(|name| (name, names.len())));
+            // Until all workers have met once, on a busy machine, too.
+            let end = Instant::now() + Duration::from_secs(20);
+            while most.load(Ordering::SeqCst) < 3 && Instant::now() < end {
+                thread::sleep(Duration::from_millis(1));
+            }
+            now.fetch_sub(1, Ordering::SeqCst);
+            WitnessCs::generate(Squares::new(1, STEPS))
+        }
+    };
+    let job = engine.submit(circuit, Witnesses::new(12, witness), JobOptions::default());
+    wait(&job).unwrap();
+    assert_eq!(most.load(Ordering::SeqCst), 3, "as many witnesses at a time as there are workers");
+    let synthesis = BTreeSet::from([("cuzk-synthesis".to_owned(), 2)]);
+    assert_eq!(*seen.lock().unwrap(), synthesis, "what a witness does in parallel stays in its pool of two");
+    let threads = |call| toy.faults.threads(call).into_iter().collect::<Vec<_>>();
+    assert_eq!(threads(Call::PendingWait), ["cuzk-finish"]);
+    assert_eq!(threads(Call::Msm), ["cuzk-device-0"]);
+    assert_eq!(threads(Call::BasesWrite), ["cuzk-prep-0"]);
+    assert_eq!(threads(Call::StreamCreate), ["cuzk-prep-0"]);
+}
+
+#[test]
+fn lesson_9_admission_is_by_bytes_before_allocating() {
+    let toy = Toy::new();
+    let mut config = config(4);
+    // The matrices and two witnesses, not four.
+    config.memory.total_budget = TotalBudget::Bytes(8_000);
+    let engine = engine(config, vec![toy.spec()]);
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    let jobs: Vec<_> = (0..3).map(|x| engine.submit(circuit, squares(x, STEPS, 4), JobOptions::default())).collect();
+    jobs.iter().enumerate().for_each(|(x, job)| expect_squares(job, x as u64, STEPS, 4));
+    let status = engine.status().unwrap();
+    let used = toy.device.memory().unwrap();
+    let most = |pool| status.memory.iter().find(|(p, _)| *p == pool).map(|(_, u)| (u.high_water, u.capacity)).unwrap();
+    for (pool, peak) in [(Pool::Device(DeviceId(0)), used.device.peak), (Pool::Pinned, used.pinned.peak)] {
+        let (reserved, capacity) = most(pool);
+        assert!(0 < peak && peak <= reserved && reserved <= capacity, "{pool}: {peak} of {reserved} of {capacity}");
+    }
+    assert!(most(Pool::Host).0 <= 8_000);
+
+    // Out of memory in spite of that is an event with numbers, again and again, never a crash.
+    for _ in 0..2 {
+        toy.faults.inject(Trigger::Call(Call::Quotient, 0), Fault::OutOfMemory);
+    }
+    let job = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
+    let JobError::Failed(FailureCause::Partition { fault: Failure::OutOfMemory(refused), failures: 2, .. }) =
+        expect_error(&job)
+    else {
+        panic!("{job:?}");
+    };
+    assert_eq!((refused.pool, refused.capacity), (Pool::Device(DeviceId(0)), NOOP_BYTES));
+    assert!(refused.requested + refused.in_use > refused.capacity);
+    toy.faults.clear();
+    expect_next(&engine, circuit, STEPS);
+}
+
+#[test]
+fn lesson_10_every_stage_of_every_partition_leaves_a_span() {
+    let recorder = Arc::new(Recorder::new("lesson 10", Limits::default()));
+    let engine: Engine<Bls12> =
+        Engine::start_recorded(config(2), vec![DeviceSpec::opened(cpu())], Arc::clone(&recorder)).unwrap();
+    let (circuit, _) = real_circuit(40);
+    let circuit = engine.register(circuit).unwrap();
+    let jobs: Vec<_> = (0..3).map(|x| engine.submit(circuit, squares(x, 40, 2), JobOptions::default())).collect();
+    jobs.iter().enumerate().for_each(|(x, job)| expect_squares(job, x as u64, 40, 2));
+    engine.shutdown(Shutdown::Drain);
+    let timeline = recorder.snapshot(recorder.now());
+    let stages = [
+        Stage::Witness,
+        Stage::Send,
+        Stage::DeviceQueue,
+        Stage::LockWait,
+        Stage::Upload,
+        Stage::Evaluate,
+        Stage::Quotient,
+        Stage::MsmH,
+        Stage::MsmL,
+        Stage::MsmA,
+        Stage::MsmBG1,
+        Stage::MsmBG2,
+        Stage::Finish,
+        Stage::Verify,
+    ];
+    for job in &jobs {
+        for index in 0..2 {
+            let of = |stage| {
+                let whose = |s: &&cuzk_timeline::Span| {
+                    s.partition.is_some_and(|p| p.job.0 == job.id().0 && p.index == index) && s.stage == stage
+                };
+                timeline.spans.iter().filter(whose).collect::<Vec<_>>()
+            };
+            let (queued, permit) = (of(Stage::Queue), of(Stage::PermitWait));
+            assert!((1..3).contains(&(queued.len() + permit.len())), "{queued:?} {permit:?}");
+            let mut last = cuzk_timeline::Nanos::ZERO;
+            for stage in stages {
+                let spans = of(stage);
+                assert_eq!(spans.len(), 1, "{stage:?} of partition {index} of {:?}", job.id());
+                assert!(spans[0].start >= last || stage == Stage::Upload, "{stage:?} begins when the one before ends");
+                assert_eq!(spans[0].outcome, Outcome::Ok);
+                assert!(
+                    spans[0].bytes > 0 || matches!(timeline.stage_class(stage), StageClass::Wait | StageClass::Host)
+                );
+                last = spans[0].end;
+            }
+        }
+    }
+    assert!(timeline.spans.iter().any(|s| s.stage == Stage::KeyLoad && s.bytes > 0));
+    assert!(timeline.spans.iter().any(|s| s.stage == Stage::PermitWait), "six partitions, two permits");
+    let summary = Summary::of(&timeline);
+    let device = &summary.devices[0];
+    assert!(0.0 < device.utilization && device.utilization < 1.0, "{device:?}");
+    let reasons: BTreeSet<_> = device.idle.iter().map(|i| i.reason.as_str()).collect();
+    for reason in ["no work", "no synthesized partition", "transfer"] {
+        assert!(reasons.contains(reason), "{reason} is not among {reasons:?}");
+    }
+    assert!(timeline.pools.iter().all(|p| p.capacity > 0 && !p.samples.is_empty()));
+}
+
+#[test]
+fn a_failed_attempt_leaves_spans_too() {
+    let recorder = Arc::new(Recorder::new("failures", Limits::default()));
+    let toy = Toy::new();
+    let engine: Engine<Bls12> =
+        Engine::start_recorded(EngineConfig::clone(&config(1)), vec![toy.spec()], Arc::clone(&recorder)).unwrap();
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    toy.faults.inject(Trigger::Call(Call::Msm, 2), Fault::Lost);
+    let job = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
+    expect_squares(&job, 1, STEPS, 1);
+    engine.shutdown(Shutdown::Drain);
+    let timeline = recorder.snapshot(recorder.now());
+    let failed: Vec<_> = timeline.spans.iter().filter(|s| s.outcome == Outcome::Failed).collect();
+    assert_eq!(failed.iter().map(|s| s.stage).collect::<Vec<_>>(), [Stage::Kernels]);
+    assert!(timeline.gaps.iter().any(|g| g.reason.label() == "quarantined"));
+}

@@ -1,0 +1,8 @@
+//! Tests of the engine: one binary, because most of it is the same code.
+
+mod common;
+mod faults;
+mod lessons;
+mod proofs;
+mod random;
+mod stop;
