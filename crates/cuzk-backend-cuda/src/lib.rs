@@ -18,8 +18,8 @@
 //! With no cap given, the pool may hold what the driver reports as free less 1/16 of it, and less 512 MiB at least.
 //!
 //! # Layering
-//! Imports `cuzk-backend` and `cuzk-curve`. Imported by `cuzk-backend-cuda-plugin`, which exports it, and by nothing else; backends do
-//! not import each other.
+//! Imports `cuzk-backend` and `cuzk-curve`. Imported by `cuzk-backend-cuda-plugin`, which exports it, and by nothing else but what measures
+//! it; backends do not import each other.
 //!
 //! # References
 //! * The CUDA driver API, <https://docs.nvidia.com/cuda/cuda-driver-api/>.
