@@ -32,7 +32,7 @@ const CURVES: [(&str, &[&str]); 2] = [("bls12_381", &[]), ("bn254", &["-DCUZK_CU
 const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
 
 /// Compiles all kernels and returns the folder of the fat binaries `UNIT-CURVE.fatbin`. `architectures`: numbers like 90; none
-/// means all.
+/// means all. Beside them, `architectures` lists what they have code for: `sm_NN` machine code, `compute_NN` PTX.
 ///
 /// # Errors
 /// Neither nvcc nor the means to fetch it; what the compiler says.
@@ -76,6 +76,19 @@ pub(crate) fn kernels(architectures: &[u32]) -> Result<PathBuf, String> {
             .map(|w| w.join().unwrap_or_else(|_| Err("a worker panicked".into())))
             .sum::<Result<u32, String>>()
     })?;
+
+    // What the backend tells people that it has code for.
+    let mut codes = String::new();
+    for architecture in all {
+        codes += &format!("sm_{architecture}\n");
+        if is_ptx(*architecture) {
+            codes += &format!("compute_{architecture}\n");
+        }
+    }
+    let list = folder.join("architectures");
+    if fs::read_to_string(&list).ok().as_deref() != Some(&codes) {
+        fs::write(&list, codes).map_err(|e| format!("cannot write {}: {e}", list.display()))?;
+    }
 
     let mut bytes = 0;
     for (unit, _) in UNITS {

@@ -100,6 +100,8 @@ fn describe_device(index: u32, version: i32) -> Result<DeviceInfo> {
     } else if architecture < MIN_ARCHITECTURE {
         let (major, minor) = MIN_ARCHITECTURE;
         format!("compute capability {}.{}; the kernels need {major}.{minor}", architecture.0, architecture.1)
+    } else if let Some(reason) = kernels::no_code_for(10 * architecture.0 + architecture.1) {
+        reason
     } else if !pools {
         "its driver has no memory pools".to_owned()
     } else if shared < kernels::TILE {

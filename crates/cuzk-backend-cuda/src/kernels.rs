@@ -1,6 +1,9 @@
 //! The embedded kernels, loaded when a curve is first used.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use cuzk_backend::{BackendError, Result};
 use cuzk_curve::{CurveId, GroupId};
@@ -17,11 +20,50 @@ pub(crate) struct Image {
     pub(crate) bytes: &'static [u8],
 }
 
+/// What the images have code for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code {
+    /// 90 is compute capability 9.0.
+    pub(crate) architecture: u32,
+    /// PTX, which the driver compiles for this and any later architecture; else machine code, which runs on its own and later minor
+    /// versions of the same major one.
+    pub(crate) ptx: bool,
+}
+
+impl Code {
+    fn runs_on(self, architecture: u32) -> bool {
+        self.architecture <= architecture && (self.ptx || self.architecture / 10 == architecture / 10)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", if self.ptx { "compute" } else { "sm" }, self.architecture)
+    }
+}
+
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 /// Why there are no kernels, if there are none.
 pub(crate) fn missing() -> Option<&'static str> {
     IMAGES.is_empty().then_some("built without kernels: cargo xtask build --backend cuda")
+}
+
+/// Why nothing of what was embedded runs on an architecture, if so.
+pub(crate) fn no_code_for(architecture: u32) -> Option<String> {
+    lacking(CODES, architecture)
+}
+
+fn lacking(codes: &[Code], architecture: u32) -> Option<String> {
+    if codes.iter().any(|code| code.runs_on(architecture)) {
+        return None;
+    }
+    let have = codes.iter().map(Code::to_string).collect::<Vec<_>>().join(", ");
+    Some(format!(
+        "compute capability {}.{}, for which there is no code here (but for {have}): cargo xtask build --backend cuda",
+        architecture / 10,
+        architecture % 10
+    ))
 }
 
 macro_rules! kernels {
@@ -149,5 +191,25 @@ impl Kernels {
         let kernels = Arc::new(CurveKernels::load(context, curve)?);
         loaded.push((curve, kernels.clone()));
         Ok(kernels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_where_nvidia_says_it_does() {
+        let code = |architecture, ptx| Code { architecture, ptx };
+        let machine = [code(80, false), code(90, false)];
+        for (architecture, runs) in [(75, false), (80, true), (86, true), (89, true), (90, true), (100, false)] {
+            assert_eq!(lacking(&machine, architecture).is_none(), runs, "{architecture}");
+        }
+        let newest = [code(86, false), code(120, true)];
+        for (architecture, runs) in [(80, false), (86, true), (90, false), (120, true), (121, true), (130, true)] {
+            assert_eq!(lacking(&newest, architecture).is_none(), runs, "{architecture}");
+        }
+        let reason = lacking(&newest, 90).unwrap_or_default();
+        assert!(reason.contains("9.0") && reason.contains("sm_86, compute_120"), "{reason}");
     }
 }
