@@ -122,6 +122,20 @@ fn describe_device(index: u32, version: i32) -> Result<DeviceInfo> {
     })
 }
 
+/// A device of which nothing is known but its index, and why.
+fn undescribed(index: u32, version: i32, error: &BackendError) -> DeviceInfo {
+    DeviceInfo {
+        index,
+        uuid: String::new(),
+        name: "unknown".to_owned(),
+        driver: format!("CUDA {}", dotted(version)),
+        compute_units: 0,
+        memory_bytes: 0,
+        features: String::new(),
+        unusable: error.to_string(),
+    }
+}
+
 impl Backend for CudaBackend {
     fn name(&self) -> &str {
         "cuda"
@@ -142,7 +156,10 @@ impl Backend for CudaBackend {
             CUresult::CUDA_SUCCESS => {}
             code => return Err(unusable(format!("the driver does not count its devices: {}", describe(code)))),
         }
-        (0..u32::try_from(count).unwrap_or(0)).map(|index| describe_device(index, version)).collect()
+        // One that cannot be described must not hide the others.
+        let described =
+            |index| describe_device(index, version).unwrap_or_else(|error| undescribed(index, version, &error));
+        Ok((0..u32::try_from(count).unwrap_or(0)).map(described).collect())
     }
 
     fn open(&self, index: u32, options: &DeviceOptions) -> Result<Arc<dyn DeviceOps>> {
@@ -162,7 +179,8 @@ impl Backend for CudaBackend {
         let (free, _) = context.memory()?;
         let capacity = match options.device_memory_limit {
             0 => free.saturating_sub((free / 16).max(MIN_MARGIN)),
-            limit => limit,
+            // More than there is would be planned with, and refused half-way.
+            limit => limit.min(free),
         };
         let pinned = if options.pinned_bytes == 0 { DEFAULT_PINNED } else { options.pinned_bytes };
         Ok(Arc::new(CudaDevice::new(info.clone(), context, ordinal, capacity, pinned)?))

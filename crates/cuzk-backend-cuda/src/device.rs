@@ -85,13 +85,22 @@ impl Shared {
     }
 }
 
+/// A stream as the caller has it: when that is let go of, nothing more is enqueued on it.
+struct CallersStream(Arc<Stream>);
+
+impl Drop for CallersStream {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
 /// What the tables hold.
 struct Kinds;
 
 impl ObjectTypes for Kinds {
     type Buffer = DeviceMemory;
     type Host = Arc<PinnedMemory>;
-    type Stream = Arc<Stream>;
+    type Stream = CallersStream;
     type Event = Event;
     type Matrix = Matrix;
     type Density = Density;
@@ -135,7 +144,20 @@ impl CudaDevice {
     }
 
     fn stream(&self, operation: &str, id: StreamId) -> Result<Arc<Stream>> {
-        Ok(Arc::clone(&*self.live()?.streams.get(operation, id.0)?))
+        Ok(Arc::clone(&self.live()?.streams.get(operation, id.0)?.0))
+    }
+}
+
+/// A range must lie within its memory.
+fn check_range(operation: &str, what: &str, offset: u64, bytes: u64, size: u64) -> Result<()> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= size => Ok(()),
+        _ => Err(BackendError::Precondition {
+            operation: operation.to_owned(),
+            what: format!("the range of the {what}"),
+            expected: format!("within {size} bytes"),
+            actual: format!("{bytes} bytes from {offset} on"),
+        }),
     }
 }
 
@@ -181,7 +203,7 @@ impl DeviceOps for CudaDevice {
     }
 
     fn stream_create(&self) -> Result<StreamId> {
-        Ok(StreamId(self.live()?.streams.add(Stream::new(&self.shared.context)?)))
+        Ok(StreamId(self.live()?.streams.add(CallersStream(Stream::new(&self.shared.context)?))))
     }
 
     fn event_elapsed(&self, from: EventId, to: EventId) -> Result<u64> {
@@ -221,6 +243,8 @@ impl DeviceOps for CudaDevice {
             self.objects.hosts.get("upload", source.0)?,
             self.objects.buffers.get("upload", target.0)?,
         );
+        check_range("upload", "pinned memory", source_offset, bytes, source.bytes() as u64)?;
+        check_range("upload", "buffer", target_offset, bytes, target.bytes())?;
         // SAFETY: the ranges have been checked; pinned memory is not touched by the host while work on it is pending.
         unsafe {
             let from = std::slice::from_raw_parts(source.on(&stream).add(source_offset as usize), bytes as usize);
@@ -242,6 +266,8 @@ impl DeviceOps for CudaDevice {
             self.objects.buffers.get("download", source.0)?,
             self.objects.hosts.get("download", target.0)?,
         );
+        check_range("download", "buffer", source_offset, bytes, source.bytes())?;
+        check_range("download", "pinned memory", target_offset, bytes, target.bytes() as u64)?;
         // SAFETY: as for `upload`.
         unsafe {
             stream.download(
@@ -255,17 +281,19 @@ impl DeviceOps for CudaDevice {
     fn upload_bytes(&self, stream: StreamId, source: &[u8], target: BufferId, offset: u64) -> Result<()> {
         let (stream, target) =
             (self.stream("upload_bytes", stream)?, self.objects.buffers.get("upload_bytes", target.0)?);
+        check_range("upload_bytes", "buffer", offset, source.len() as u64, target.bytes())?;
         if source.is_empty() {
             return Ok(());
         }
         // SAFETY: the range has been checked. A source that happens to be pinned is waited for below.
         unsafe { stream.upload(target.on(&stream) + offset, source)? };
-        if self.shared.pinned.contains(source) { stream.synchronize() } else { Ok(()) }
+        if self.shared.context.knows(source)? { stream.synchronize() } else { Ok(()) }
     }
 
     fn download_bytes(&self, stream: StreamId, source: BufferId, offset: u64, target: &mut [u8]) -> Result<()> {
         let (stream, source) =
             (self.stream("download_bytes", stream)?, self.objects.buffers.get("download_bytes", source.0)?);
+        check_range("download_bytes", "buffer", offset, target.len() as u64, source.bytes())?;
         if !target.is_empty() {
             // SAFETY: the range has been checked; the copy is waited for while `target` is borrowed.
             unsafe { stream.download(target.as_mut_ptr(), source.on(&stream) + offset, target.len())? };
@@ -275,6 +303,7 @@ impl DeviceOps for CudaDevice {
 
     fn fill_zero(&self, stream: StreamId, buffer: BufferId, offset: u64, bytes: u64) -> Result<()> {
         let (stream, buffer) = (self.stream("fill_zero", stream)?, self.objects.buffers.get("fill_zero", buffer.0)?);
+        check_range("fill_zero", "buffer", offset, bytes, buffer.bytes())?;
         if bytes == 0 {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use std::{
     ptr,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -142,6 +142,21 @@ impl Context {
         self.uploaded.load(Ordering::Relaxed)
     }
 
+    /// Whether the driver knows the memory of these bytes, pinned by whomever, so that a copy from it may return before it has been read.
+    pub(crate) fn knows(&self, bytes: &[u8]) -> Result<bool> {
+        self.enter()?;
+        let ends = [bytes.first(), bytes.last()];
+        Ok(ends.into_iter().flatten().any(|byte| {
+            let mut kind = 0u32;
+            let which = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+            // SAFETY: one number is written; any address may be asked about.
+            let code = unsafe {
+                sys::cuPointerGetAttribute(ptr::from_mut(&mut kind).cast(), which, ptr::from_ref(byte).addr() as u64)
+            };
+            code == CUresult::CUDA_SUCCESS && kind != 0
+        }))
+    }
+
     /// Free and total bytes as the driver sees them.
     pub(crate) fn memory(&self) -> Result<(u64, u64)> {
         self.enter()?;
@@ -171,6 +186,7 @@ pub(crate) fn attribute(device: sys::CUdevice, which: sys::CUdevice_attribute) -
 pub(crate) struct Stream {
     pub(crate) context: Arc<Context>,
     raw: sys::CUstream,
+    abandoned: AtomicBool,
 }
 
 // SAFETY: the driver accepts a stream from any thread and locks it.
@@ -185,7 +201,16 @@ impl Stream {
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: one handle is written.
         context.check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
-        Ok(Arc::new(Self { context: context.clone(), raw }))
+        Ok(Arc::new(Self { context: context.clone(), raw, abandoned: AtomicBool::new(false) }))
+    }
+
+    /// Nothing more will be enqueued.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     pub(crate) fn raw(&self) -> sys::CUstream {

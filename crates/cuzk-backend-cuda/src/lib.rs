@@ -23,8 +23,10 @@
 //!
 //! # References
 //! * The CUDA driver API, <https://docs.nvidia.com/cuda/cuda-driver-api/>.
-//! * V. Shoup's products with a known factor, as in D. Harvey, "Faster arithmetic for number-theoretic transforms",
-//!   <https://arxiv.org/abs/1205.2926>.
+//! * P. Montgomery, "Modular multiplication without trial division", Math. Comp. 44 (1985): products, and in parts those
+//!   with a known factor.
+//! * D. Bernstein and B.-Y. Yang, "Fast constant-time gcd computation and modular inversion",
+//!   <https://eprint.iacr.org/2019/266>.
 //! * N. Pippenger, "On the evaluation of powers and monomials", SIAM J. Comput. 9 (1980).
 //!
 //! # Example

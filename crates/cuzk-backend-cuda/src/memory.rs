@@ -39,6 +39,8 @@ impl Users {
     fn mark(&self, stream: &Arc<Stream>) {
         let mut streams = lock(&self.0);
         if !streams.iter().any(|s| Arc::ptr_eq(s, stream)) {
+            // What lives long, like a key, would otherwise keep every stream that ever used it.
+            streams.retain(|s| !(s.is_abandoned() && s.is_idle()));
             streams.push(stream.clone());
         }
     }
@@ -46,9 +48,17 @@ impl Users {
     /// The streams that are still busy, and events after the last use on each.
     fn pending(&self) -> (Vec<Arc<Stream>>, Vec<Event>) {
         let streams = lock(&self.0);
-        // A stream on which no event can be recorded belongs to a lost device: nothing is pending there.
         let busy = streams.iter().filter(|s| !s.is_idle());
-        busy.filter_map(|s| s.record().ok().map(|event| (s.clone(), event))).unzip()
+        let marked = busy.filter_map(|s| match s.record() {
+            Ok(event) => Some((s.clone(), event)),
+            Err(_) => {
+                // Without an event only waiting tells when the memory is free. On a lost device this fails at once, and
+                // nothing is pending.
+                let _nothing_is_pending = s.synchronize();
+                None
+            }
+        });
+        marked.unzip()
     }
 }
 
@@ -238,8 +248,18 @@ impl DevicePool {
 impl Drop for DevicePool {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
-            // SAFETY: every allocation holds an `Arc` of the pool, so only deferred ones are left; the driver destroys the
-            // pool when these have been freed.
+            let deferred = std::mem::take(&mut *lock(&self.deferred));
+            for Deferred { after, what, .. } in deferred {
+                // Freed behind the work that uses it, or, where that cannot be enqueued, when the work is done.
+                for event in &after {
+                    if self.stream.wait(event).is_err() {
+                        let _over = event.wait();
+                    }
+                }
+                self.free(what);
+            }
+            // SAFETY: every allocation holds an `Arc` of the pool, so none is left but those just freed, for which the driver
+            // waits.
             unsafe { sys::cuMemPoolDestroy(self.raw) };
         }
     }
@@ -267,10 +287,16 @@ impl DeviceMemory {
         self.users.unmark(stream);
     }
 
+    /// Its size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Copies bytes to it that are there when this returns, without regard to any stream's order: for new memory.
     pub(crate) fn fill(&self, offset: u64, source: &[u8]) -> Result<()> {
         let stream = &self.pool.stream;
-        assert!(offset + source.len() as u64 <= self.bytes, "{} bytes at {offset} of {}", source.len(), self.bytes);
+        let end = offset.checked_add(source.len() as u64);
+        assert!(end.is_some_and(|e| e <= self.bytes), "{} bytes at {offset} of {}", source.len(), self.bytes);
         // SAFETY: the range lies in this memory, as asserted; the source is borrowed until the copy is done.
         unsafe { stream.upload(self.at + offset, source)? };
         stream.synchronize()
@@ -396,12 +422,6 @@ impl PinnedPool {
         })
     }
 
-    /// Whether bytes lie in this memory, so that a copy of them returns before they are read.
-    pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
-        let (at, base) = (bytes.as_ptr().addr(), self.base.addr());
-        at >= base && at < base + self.account.usage().capacity as usize
-    }
-
     pub(crate) fn usage(&self) -> PoolUsage {
         self.collect();
         let usage = self.account.usage();
@@ -412,7 +432,13 @@ impl PinnedPool {
 impl Drop for PinnedPool {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
-            // SAFETY: allocated in `new`; every range holds an `Arc` of the pool, so none is left.
+            for deferred in std::mem::take(&mut *lock(&self.deferred)) {
+                for event in &deferred.after {
+                    let _over = event.wait();
+                }
+            }
+            // SAFETY: allocated in `new`; every range in use holds an `Arc` of the pool, so none is left, and the work on those that
+            // were let go of is over.
             unsafe { sys::cuMemFreeHost(self.base.cast()) };
         }
     }

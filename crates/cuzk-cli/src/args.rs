@@ -23,13 +23,13 @@ Exit codes: 0 done, 1 a proof does not verify, 2 usage, 3 bad input, 4 bad or mi
 /// What every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Backend to compute on: `cpu` is built in, any other name (or the path of a file) is a plugin; `auto` takes the first plugin
-    /// with a usable device, else the CPU, and says why
+    /// Backend to compute on: `cpu` is built in, any other name (or the path of a file) is a plugin; `auto`
+    /// takes the first plugin with a usable device, else the CPU, and says why
     #[arg(long, global = true, default_value = "auto", value_name = "NAME")]
     pub(crate) backend: String,
-    /// Device of the backend: its index, or its UUID or the beginning of it
-    #[arg(long, global = true, default_value = "0", value_name = "INDEX|UUID")]
-    pub(crate) device: String,
+    /// Device of the backend: its index, or its UUID or the beginning of it; default: the first that is usable
+    #[arg(long, global = true, value_name = "INDEX|UUID")]
+    pub(crate) device: Option<String>,
     /// Where to look for plugins first (may be repeated); then CUZK_PLUGIN_DIR, then beside the executable
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) plugin_dir: Vec<PathBuf>,
@@ -38,11 +38,12 @@ pub(crate) struct Global {
         value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) threads: u32,
     /// The most device memory to use: 6GiB, 0.5GiB, or bytes; default: what the driver reports as free, less a margin.
-    /// For devices with memory of their own
-    #[arg(long, global = true, env = "CUZK_VRAM_LIMIT", value_name = "SIZE", value_parser = size::parse)]
+    /// For devices with memory of their own [env: CUZK_VRAM_LIMIT]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) vram_limit: Option<u64>,
     /// The most pinned host memory to use for what does not fit the device; default: half of what is available
-    #[arg(long, global = true, env = "CUZK_PINNED_LIMIT", value_name = "SIZE", value_parser = size::parse)]
+    /// [env: CUZK_PINNED_LIMIT]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) pinned_limit: Option<u64>,
     /// Print one JSON object on standard output instead of text
     #[arg(long, global = true)]

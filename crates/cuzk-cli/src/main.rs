@@ -2,7 +2,8 @@
 //!
 //! # Layering
 //! The top: it alone (with the test and benchmark packages) reads environment variables, prints, and chooses a backend.
-//! Each verb has a module of its name; what several verbs need is in `device`, `circuits`, `keys`, `statement`, `files`.
+//! Each verb has a module of its name; what several verbs need is in `device`, `limits`, `circuits`, `keys`, `statement`,
+//! `files`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -14,6 +15,7 @@ mod failure;
 mod files;
 mod key;
 mod keys;
+mod limits;
 mod progress;
 mod prove;
 mod report;
@@ -24,13 +26,16 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, error::ErrorKind};
 
 use args::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     start_logging(cli.global.verbose);
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -39,6 +44,33 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// What the parser has to say instead of a command: help, the version, or a failure.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let help = !error.use_stderr();
+    // Where there is no command yet, its flag is looked for by hand. What follows `--` is no flag.
+    let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
+    let message = match error.kind() {
+        // The help of the command stands where its failure would.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a subcommand or an argument is missing".to_owned(),
+        // Hints and the usage follow after an empty line.
+        _ => {
+            let text = error.render().to_string();
+            let first = text.split("\n\n").next().unwrap_or_default().trim();
+            first.strip_prefix("error: ").unwrap_or(first).to_owned()
+        }
+    };
+    // Where it cannot be written, the exit code still tells.
+    let _ = error.print();
+    if help {
+        return ExitCode::SUCCESS;
+    }
+    let failure = Failure::usage(message);
+    if json {
+        report::failure_json(&failure);
+    }
+    failure.exit_code()
 }
 
 fn run(cli: &Cli) -> Result<(), Failure> {

@@ -35,13 +35,19 @@ pub(crate) fn path(path: &Path) -> String {
 
 /// Prints a failure: on standard error, and as JSON on standard output if that is wanted.
 pub(crate) fn failure(global: &Global, failure: &Failure) {
-    // Where neither can be written, the exit code still tells.
     if global.json {
-        let class = format!("{:?}", failure.class).to_lowercase();
-        let json = serde_json::json!({ "error": failure.message, "class": class, "exit_code": failure.class as u8 });
-        let _ = writeln!(std::io::stdout().lock(), "{json}");
+        failure_json(failure);
     }
+    // Where it cannot be written, the exit code still tells.
     let _ = writeln!(std::io::stderr().lock(), "cuzk: {}", failure.message);
+}
+
+/// Prints a failure as JSON on standard output.
+pub(crate) fn failure_json(failure: &Failure) {
+    let class = format!("{:?}", failure.class).to_lowercase();
+    let json = serde_json::json!({ "error": failure.message, "class": class, "exit_code": failure.class as u8 });
+    // Where it cannot be written, the exit code still tells.
+    let _ = writeln!(std::io::stdout().lock(), "{json}");
 }
 
 /// Seconds with three digits.

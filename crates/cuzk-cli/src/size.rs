@@ -32,16 +32,14 @@ pub(crate) fn parse(text: &str) -> Result<u64, SizeError> {
     let unit = unit.trim().to_ascii_lowercase();
     let (_, unit) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or(SizeError::Form)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // A fraction beyond 12 digits is less than a byte of any unit.
-    let fraction = &fraction[..fraction.len().min(12)];
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return Err(SizeError::Form);
     }
-    let value = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<u64>() };
-    let (whole, part) = (value(whole).map_err(|_| SizeError::Range)?, value(fraction).map_err(|_| SizeError::Form)?);
-    let scale = 10u128.pow(fraction.len() as u32);
-    let bytes = u128::from(whole) * u128::from(unit) + u128::from(part) * u128::from(unit) / scale;
-    u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or(SizeError::Range)
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().map_err(|_| SizeError::Range)? };
+    // From the last digit to the first, with what the digits behind it make in bytes: ⌊(d·unit + rest) / 10⌋. Rounding
+    // down at each step is rounding down once, since d·unit is an integer; so any number of digits is read exactly.
+    let part = fraction.bytes().rev().fold(0, |rest, digit| (u64::from(digit - b'0') * unit + rest) / 10);
+    whole.checked_mul(unit).and_then(|bytes| bytes.checked_add(part)).filter(|bytes| *bytes > 0).ok_or(SizeError::Range)
 }
 
 #[cfg(test)]
@@ -64,6 +62,18 @@ mod tests {
             let expected = if bytes == 0 { Err(SizeError::Range) } else { Ok(bytes) };
             assert_eq!(parse(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn every_digit_of_a_fraction_counts() {
+        // 2⁻⁴⁰ has 40 digits.
+        let one_byte = "0.0000000000009094947017729282379150390625";
+        assert_eq!(parse(&format!("{one_byte}TiB")), Ok(1));
+        assert_eq!(parse(&format!("{}4999TiB", &one_byte[..one_byte.len() - 1])), Err(SizeError::Range));
+        assert_eq!(parse("1.9999999999999TB"), Ok(1_999_999_999_999));
+        assert_eq!(parse("0.9999999999995TiB"), Ok((1 << 40) - 1), "half of 1.0995 bytes are missing");
+        assert_eq!(parse(&format!("0.{}GiB", "9".repeat(1000))), Ok((1 << 30) - 1));
+        assert_eq!(parse(&format!("0.5{}TiB", "0".repeat(1000))), Ok(1 << 39));
     }
 
     #[test]

@@ -36,6 +36,11 @@ impl Stage {
     }
 
     fn cuzk(&self, arguments: &[&str]) -> Output {
+        self.cuzk_with(&[], arguments)
+    }
+
+    /// The program with variables of the environment.
+    fn cuzk_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_cuzk"))
             .args(arguments)
             .env("FIL_PROOFS_PARAMETER_CACHE", self.path("keys"))
@@ -45,6 +50,7 @@ impl Stage {
             .env_remove("CUZK_VRAM_LIMIT")
             .env_remove("CUZK_PINNED_LIMIT")
             .env_remove("RUST_LOG")
+            .envs(variables.iter().copied())
             .output()
             .unwrap()
     }
@@ -218,11 +224,68 @@ fn each_class_of_failure_has_its_exit_code() {
 }
 
 #[test]
+fn usage_errors_are_json_too() {
+    let stage = stage();
+    for (arguments, named) in [
+        (&["prove", "--json"][..], "--c1"),
+        (&["--json", "frobnicate"], "'frobnicate'"),
+        (&["backends", "--json", "--threads", "many"], "--threads"),
+        (&["backends", "--vram-limit", "6 parsecs", "--json"], "KiB, MiB, GiB, TiB"),
+        (&["--json"], "subcommand"),
+        (&["--json", "key"], "subcommand"),
+    ] {
+        let output = stage.cuzk(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}");
+        let told = json(&output);
+        assert_eq!((&told["class"], &told["exit_code"]), (&Value::from("usage"), &Value::from(2)), "{arguments:?}");
+        let error = told["error"].as_str().unwrap();
+        assert!(error.contains(named) && !error.starts_with("error"), "{arguments:?}: {error}");
+        assert!(stderr(&output).contains("--help"), "the text has more: {arguments:?}: {}", stderr(&output));
+    }
+    // Only if it was asked for.
+    for arguments in [&["frobnicate"][..], &["verify", "--", "--json"], &["key"]] {
+        let output = stage.cuzk(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn limits_from_the_environment_stop_nobody_whom_they_do_not_concern() {
+    let stage = stage();
+    let setup = ["setup", WINDOW, "--backend", "cpu"];
+    let variables = ["CUZK_VRAM_LIMIT", "CUZK_PINNED_LIMIT"];
+    for (value, warned) in [("", false), ("6GiB", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let into = ["--param-dir", folder.path().to_str().unwrap()];
+        let output = stage.cuzk_with(&variables.map(|variable| (variable, value)), &[&setup[..], &into].concat());
+        assert_eq!(code(&output), 0, "{value}: {}", stderr(&output));
+        for variable in variables {
+            let warning = format!("{variable}=6442450944: the cpu backend has no such memory");
+            assert_eq!(stderr(&output).contains(&warning), warned, "{}", stderr(&output));
+        }
+    }
+    let nonsense = [("CUZK_VRAM_LIMIT", "6 parsecs")];
+    let folder = tempfile::tempdir().unwrap();
+    let into = ["--param-dir", folder.path().to_str().unwrap()];
+    let refused = stage.cuzk_with(&nonsense, &[&setup[..], &into].concat());
+    assert_eq!(code(&refused), 2, "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("CUZK_VRAM_LIMIT=6 parsecs: expected"), "{}", stderr(&refused));
+    // Verbs that open no device do not look.
+    for arguments in [&["backends"][..], &["key", "inspect", key_path().to_str().unwrap()]] {
+        let output = stage.cuzk_with(&nonsense, arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn backends_say_what_can_compute_and_why_not() {
     let stage = stage();
     let plugins = stage.path("plugins");
     fs::create_dir_all(&plugins).unwrap();
     fs::write(plugins.join("libcuzk_backend_broken.so"), "not a library").unwrap();
+    // Not even an ELF header.
+    fs::write(plugins.join("libcuzk_backend_cut.so"), b"\x7fELF\x02\x01\x01 and so on, but not far").unwrap();
     let output = stage.cuzk(&["backends", "--json", "--plugin-dir", plugins.to_str().unwrap()]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let told = json(&output);
@@ -236,6 +299,7 @@ fn backends_say_what_can_compute_and_why_not() {
     };
     assert_eq!(of("cpu")["devices"][0]["usable"], true);
     assert!(of("broken")["why_not"].as_str().unwrap().contains("not a shared library"));
+    assert!(of("cut")["why_not"].as_str().unwrap().contains("the ELF header ends at byte 64"), "{told}");
     // Asked for by name, it is an error: the CPU does not step in.
     let refused =
         stage.cuzk(&["setup", "winning-2k", "--backend", "broken", "--plugin-dir", plugins.to_str().unwrap()]);

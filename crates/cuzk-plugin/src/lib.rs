@@ -8,8 +8,8 @@
 //! * The table begins with magic, version and size ([`vtable::Header`]). What does not fit is refused with the reason
 //!   ([`LoadError`]); nothing falls back silently.
 //! * Plans and views have fixed layouts ([`abi`]), checked when this crate is compiled.
-//! * Every [`cuzk_backend::BackendError`] arrives as it was sent, numbers included. A panic inside the plugin arrives as
-//!   [`cuzk_backend::BackendError::Panicked`].
+//! * Every [`cuzk_backend::BackendError`] arrives as it was sent, numbers included. A panic inside the plugin arrives
+//!   as [`cuzk_backend::BackendError::Panicked`].
 //! * A plugin stays loaded for the life of the process; see [`Loader`].
 //!
 //! # Versions
@@ -25,8 +25,8 @@
 //! # References
 //! * `docs/plugin-abi.md`: the boundary for the author of a plugin in C; `include/cuzk_plugin.h`: its declarations.
 //! * The Rustonomicon, "FFI and unwinding", <https://doc.rust-lang.org/nomicon/ffi.html#ffi-and-unwinding>.
-//! * The Arrow C data interface, <https://arrow.apache.org/docs/format/CDataInterface.html>: owned memory with its release
-//!   function beside it.
+//! * The Arrow C data interface, <https://arrow.apache.org/docs/format/CDataInterface.html>: owned memory with its
+//!   release function beside it.
 //!
 //! # Example
 //! ```
@@ -51,6 +51,7 @@
 
 pub mod abi;
 mod backend;
+mod elf;
 pub mod export;
 mod failure;
 mod loader;

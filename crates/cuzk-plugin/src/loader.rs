@@ -10,7 +10,7 @@ use std::{
 use cuzk_backend::BackendError;
 use libloading::Library;
 
-use crate::{PluginBackend, abi, vtable::Entry};
+use crate::{PluginBackend, abi, elf, vtable::Entry};
 
 /// Why a plugin was not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,24 @@ pub enum LoadError {
         file: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// A directory, a pipe, a device: opening it as a library may wait for ever.
+    #[error("{} is not an ordinary file", .file.display())]
+    NotAFile {
+        /// What is not one.
+        file: PathBuf,
+    },
+    /// The file is an ELF file (64 bit, little-endian) and ends too early: it was not copied to its end.
+    #[error("{} is truncated: {place} ends at byte {end}, and the file has {size} bytes", .file.display())]
+    Truncated {
+        /// The file.
+        file: PathBuf,
+        /// The first part that is not in the file to its end: a header, a table, a segment.
+        place: String,
+        /// The offset in bytes at which that part ends; `u64::MAX` if it is greater.
+        end: u64,
+        /// The size of the file in bytes.
+        size: u64,
     },
     /// The file is not a shared library of any system.
     #[error("{} is not a shared library: {reason}", .file.display())]
@@ -90,7 +108,10 @@ pub enum LoadError {
         actual: u64,
     },
     /// The plugin was built for another major version of the boundary.
-    #[error("plugin {} speaks version {actual} of the plugin boundary, and this program version {expected}", .file.display())]
+    #[error(
+        "plugin {} speaks version {actual} of the plugin boundary, and this program version {expected}",
+        .file.display()
+    )]
     Version {
         /// The file.
         file: PathBuf,
@@ -217,6 +238,11 @@ impl PluginBackend {
         let unreadable = |source| LoadError::Unreadable { file: file.to_owned(), source };
         // Absolute, because the system's loader searches its own directories for a name without one.
         let absolute = fs::canonicalize(file).map_err(unreadable)?;
+        // Before it is opened, because opening a pipe waits for its other end.
+        if !fs::metadata(&absolute).map_err(unreadable)?.is_file() {
+            return Err(LoadError::NotAFile { file: file.to_owned() });
+        }
+        refuse_truncated(file, &absolute)?;
         let library = match open_library(&absolute) {
             Ok(library) => library,
             Err(error) => {
@@ -235,6 +261,21 @@ impl PluginBackend {
             // SAFETY: the rules are what the symbol stands for, and the library is never closed.
             Ok(entry) => unsafe { Self::enter(file, entry) },
             Err(_) => Err(LoadError::NotAPlugin { file: file.to_owned(), symbol: abi::ENTRY_SYMBOL }),
+        }
+    }
+}
+
+/// A file that ends too early would end the process while it is loaded or at any time afterwards; see [`elf`].
+fn refuse_truncated(file: &Path, absolute: &Path) -> Result<(), LoadError> {
+    let judge = || {
+        let mut content = fs::File::open(absolute)?;
+        let size = content.metadata()?.len();
+        Ok((size, elf::missing(&mut content, size)?))
+    };
+    match judge().map_err(|source| LoadError::Unreadable { file: file.to_owned(), source })? {
+        (_, None) => Ok(()),
+        (size, Some(elf::Missing { place, end })) => {
+            Err(LoadError::Truncated { file: file.to_owned(), place, end, size })
         }
     }
 }

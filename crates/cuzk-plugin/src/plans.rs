@@ -1,4 +1,6 @@
-//! Plans and views across the boundary. The host's side cannot fail; the plugin's side trusts no number.
+//! Plans and views across the boundary. The host's side cannot fail. The plugin's side decodes: numbers that stand for
+//! a choice are known ones, pointers and lengths are possible, and a view is consistent in itself. Whether ranges lie
+//! within the objects that a plan names is the device's to check, which alone knows their sizes.
 
 use std::{ffi::c_void, fmt::Display, mem::MaybeUninit};
 

@@ -253,7 +253,8 @@ impl On<'_> {
             | (true, Order::Natural | Order::BitReversedToNatural) => g,
             _ => F::ONE,
         };
-        let apart = (along != g).then_some(g);
+        // All that may not fit is there before the first launch: a refusal leaves the elements as they are.
+        let apart = (along != g).then(|| self.table::<F>(false, Kind::Powers { log_n, g: limbs(g) })).transpose()?;
         let along = if along == F::ONE { Along::Nothing } else { Along::Coset(limbs(along)) };
         let t = self.tables(log_n, inverse, along, f)?;
         // SAFETY: the caller's promise, and memory of that size for what lies between.
@@ -262,10 +263,10 @@ impl On<'_> {
                 Order::Natural => self.natural(&t, inverse, at),
                 Order::NaturalToBitReversed => {
                     self.time(&t, Operands::in_place(at), false)?;
-                    apart.map_or(Ok(()), |g| self.scale(log_n, g, at))
+                    apart.map_or(Ok(()), |powers| self.scale(log_n, &powers, at))
                 }
                 Order::BitReversedToNatural => {
-                    apart.map_or(Ok(()), |g| self.scale(log_n, g, at))?;
+                    apart.map_or(Ok(()), |powers| self.scale(log_n, &powers, at))?;
                     self.frequency(&t, at, at, at, false)
                 }
             }
@@ -307,9 +308,8 @@ impl On<'_> {
     ///
     /// # Safety
     /// * `at` is memory of this device for 2^log_n scalars.
-    unsafe fn scale<F: ScalarRepr>(&self, log_n: u32, g: F, at: u64) -> Result<()> {
-        let table = self.table::<F>(false, Kind::Powers { log_n, g: limbs(g) })?;
-        let (low, log_low) = (table.on(self.stream)?, log_n.div_ceil(2));
+    unsafe fn scale(&self, log_n: u32, powers: &Table, at: u64) -> Result<()> {
+        let (low, log_low) = (powers.on(self.stream)?, log_n.div_ceil(2));
         // SAFETY: the caller's promise; the kernel's signature.
         unsafe {
             launch!(self.stream, self.ntt().scale, ((1u32 << log_n).div_ceil(BLOCK), 1, 1), BLOCK, 0;

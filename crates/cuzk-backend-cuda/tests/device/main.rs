@@ -91,3 +91,83 @@ fn transforms_do_with_little_memory() {
     assert!(roomy.iter().any(|b| *b != 0));
     assert!(quotient_and_transform(7 << 20) == roomy);
 }
+
+#[test]
+fn a_transform_that_is_refused_leaves_its_elements_alone() {
+    let (curve, log_n) = (CurveId::Bls12_381, 16);
+    let plan = NttPlan {
+        curve,
+        log_n,
+        direction: Direction::Inverse,
+        coset: Coset::Shift([3, 0, 0, 0]),
+        order: Order::NaturalToBitReversed,
+    };
+    let before = scalars(5);
+    let run = |device_memory_limit: u64| {
+        let options = DeviceOptions { device_memory_limit, pinned_bytes: 1 << 20, threads: 0 };
+        let device = Device::open(&CudaBackend, 0, &options).unwrap();
+        let stream = device.stream().unwrap();
+        let buffer = device.alloc(32 << log_n).unwrap();
+        stream.upload_bytes(&before, &buffer, 0).unwrap();
+        let outcome = stream.ntt(&plan, &buffer);
+        let mut after = vec![0; before.len()];
+        stream.download_bytes(&buffer, 0, &mut after).unwrap();
+        (outcome, after)
+    };
+    let (outcome, transformed) = run(1 << 30);
+    assert!(outcome.is_ok() && transformed != before);
+    let mut refused = 0;
+    // The vector is 2 MiB; its tables are a part of that.
+    for limit in ((2 << 20)..(4 << 20)).step_by(64 << 10) {
+        match run(limit) {
+            (Ok(()), after) => assert!(after == transformed, "within {limit} bytes"),
+            (Err(BackendError::OutOfMemory { .. }), after) => {
+                assert!(after == before, "refused within {limit} bytes, but changed");
+                refused += 1;
+            }
+            (other, _) => panic!("within {limit} bytes: {other:?}"),
+        }
+    }
+    assert!(refused > 0, "no limit was too small");
+}
+
+#[test]
+fn bytes_that_another_device_pinned_are_read_before_upload_bytes_returns() {
+    let options = DeviceOptions { device_memory_limit: 256 << 20, pinned_bytes: 64 << 20, threads: 0 };
+    let [first, second] = [0, 0].map(|index| Device::open(&CudaBackend, index, &options).unwrap());
+    let stream = second.stream().unwrap();
+    let bytes = 64 << 20;
+    let (mut pinned, buffer) = (first.alloc_pinned(bytes).unwrap(), second.alloc(bytes).unwrap());
+    for round in 1..=4u8 {
+        pinned.write().unwrap().fill(round);
+        stream.upload_bytes(pinned.read().unwrap(), &buffer, 0).unwrap();
+        pinned.write().unwrap().fill(0xff);
+        let mut got = vec![0; bytes as usize];
+        stream.download_bytes(&buffer, 0, &mut got).unwrap();
+        assert!(got.iter().all(|b| *b == round), "round {round}");
+    }
+}
+
+#[test]
+fn ranges_outside_of_their_memory_are_refused_at_the_lowest_level_too() {
+    let options = DeviceOptions { device_memory_limit: 1 << 20, pinned_bytes: 1 << 20, threads: 0 };
+    let ops = CudaBackend.open(0, &options).unwrap();
+    let (stream, buffer) = (ops.stream_create().unwrap(), ops.buffer_create(4096).unwrap());
+    let host = ops.host_create(4096).unwrap();
+    for (offset, bytes) in [(0, 4097), (4096, 1), (1, u64::MAX), (u64::MAX, 1), (1 << 40, 1 << 40)] {
+        for outcome in [
+            ops.upload(stream, host.id(), offset, buffer, 0, bytes),
+            ops.upload(stream, host.id(), 0, buffer, offset, bytes),
+            ops.download(stream, buffer, offset, host.id(), 0, bytes),
+            ops.download(stream, buffer, 0, host.id(), offset, bytes),
+            ops.fill_zero(stream, buffer, offset, bytes),
+        ] {
+            assert!(matches!(outcome, Err(BackendError::Precondition { .. })), "{offset} {bytes}: {outcome:?}");
+        }
+    }
+    for offset in [4090, u64::MAX - 2] {
+        assert!(matches!(ops.upload_bytes(stream, &[1; 8], buffer, offset), Err(BackendError::Precondition { .. })));
+        let outcome = ops.download_bytes(stream, buffer, offset, &mut [1; 8]);
+        assert!(matches!(outcome, Err(BackendError::Precondition { .. })));
+    }
+}

@@ -1,6 +1,7 @@
 //! Small libraries in C, compiled by the system's compiler.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -29,15 +30,17 @@ pub(crate) fn plugin(name: &str, arguments: &[&str]) -> (TempDir, PathBuf) {
     (folder, library)
 }
 
-/// Asserts in C that each structure of the header has the size and the offsets that it has here.
+/// The sizes of structures by their names in C, and assertions in C that each structure of the header has the size and
+/// the offsets that it has here.
 macro_rules! layouts {
     ($($rust:ty = $c:literal { $($field:tt)* })*) => {{
-        let mut assertions = String::new();
+        let (mut sizes, mut assertions) = (BTreeMap::new(), String::new());
         $(
+            sizes.insert($c.to_owned(), size_of::<$rust>());
             assertions += &format!("_Static_assert(sizeof({}) == {}, \"{0}\");\n", $c, size_of::<$rust>());
             layouts!(@fields assertions $rust, $c, $($field)*);
         )*
-        assertions
+        (sizes, assertions)
     }};
     (@fields $out:ident $rust:ty, $c:literal, $($($path:ident).+),* $(,)?) => {
         $({
@@ -50,11 +53,32 @@ macro_rules! layouts {
     };
 }
 
+/// The sizes that the document tells, by name: rows of names and a size, twice beside each other.
+fn documented_sizes() -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(Path::new(HERE).join("../../docs/plugin-abi.md")).unwrap();
+    let (_, section) = text.split_once("\n## Structures\n").unwrap();
+    let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let mut sizes = BTreeMap::new();
+    // After the head and the line below it.
+    for row in rows.skip(2) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        for pair in cells.chunks(2).filter(|pair| !pair[0].is_empty()) {
+            let [names, size] = pair else { panic!("{row}") };
+            for name in names.split(", ") {
+                let earlier = sizes.insert(name.trim_matches('`').to_owned(), size.parse().unwrap());
+                assert_eq!(earlier, None, "{name} is there twice");
+            }
+        }
+    }
+    sizes
+}
+
 #[test]
-fn the_header_says_what_the_code_says() {
+fn header_and_document_say_what_the_code_says() {
     let mut source = String::from("#include \"cuzk_plugin.h\"\n#include <stddef.h>\n");
-    source += &layouts! {
+    let (sizes, layouts) = layouts! {
         abi::Slice<u8> = "cuzk_bytes" { data, len }
+        abi::Text = "cuzk_text" { data, len }
         abi::Slice<u32> = "cuzk_words32" { data, len }
         abi::Slice<u64> = "cuzk_words64" { data, len }
         abi::ErrorRecord = "cuzk_error" { numbers, texts, owner, release }
@@ -84,14 +108,15 @@ fn the_header_says_what_the_code_says() {
         abi::Operation = "cuzk_operation" { kind, scalars, len, ntt, bases, matrix, assignment }
         abi::Workspace = "cuzk_workspace" { least, taken, best, kept, pinned }
         vtable::Vtable = "cuzk_plugin" {
-            header.magic, header.version.major, header.version.minor, header.size, name, version, context, devices, open,
-            close, info, memory, release, workspace, buffer_create, host_create,
-            stream_create, event_record, stream_wait,
-            event_query, event_wait, event_elapsed, upload, download, upload_bytes, download_bytes, fill_zero, ntt, quotient,
-            matrix_create, density_create, assignment_create, evaluate, bases_create, bases_write, bases_finish, msm,
+            header.magic, header.version.major, header.version.minor, header.size, name, version, context, devices,
+            open, close, info, memory, release, workspace, buffer_create, host_create, stream_create, event_record,
+            stream_wait, event_query, event_wait, event_elapsed, upload, download, upload_bytes, download_bytes,
+            fill_zero, ntt, quotient, matrix_create, density_create, assignment_create, evaluate, bases_create, bases_write, bases_finish, msm,
             pending_query, pending_wait, fixed_base_mul
         }
     };
+    assert_eq!(documented_sizes(), sizes);
+    source += &layouts;
     for (name, value) in [
         ("CUZK_MAGIC", abi::MAGIC),
         ("CUZK_ABI_MAJOR", abi::VERSION.major.into()),

@@ -93,11 +93,38 @@ fn a_text_is_not_a_library() {
 }
 
 #[test]
-fn a_truncated_library_is_refused_by_the_system() {
-    let (folder, file) = plugin("c", &[]);
-    let cut = folder.path().join("cut.so");
-    fs::write(&cut, &fs::read(file).unwrap()[..100]).unwrap();
-    assert!(matches!(refusal_of(&cut), LoadError::Refused { .. }));
+fn a_truncated_library_is_refused_wherever_it_was_cut() {
+    let whole = fs::read(examples().join(Loader::file_name("noop").unwrap())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.so");
+    // A loaded file must not change, so that whole is tried last.
+    let powers = (0..).map(|log| 1 << log).take_while(|len| *len < whole.len());
+    for len in powers.chain([0, 3, 5, 63, 100, 12_345, 200_000, whole.len() / 2, whole.len() - 1]) {
+        fs::write(&file, &whole[..len]).unwrap();
+        match refusal_of(&file) {
+            LoadError::NotALibrary { .. } => assert!(len < 4, "{len} bytes show what it is"),
+            LoadError::Truncated { place, end, size, .. } => {
+                assert_eq!(size, len as u64);
+                assert!(size < end && end <= whole.len() as u64, "{place} of {len} bytes ends at {end}");
+            }
+            other => panic!("{len} bytes: {other}"),
+        }
+    }
+    fs::write(&file, whole).unwrap();
+    PluginBackend::open(&file).unwrap();
+}
+
+#[test]
+fn only_an_ordinary_file_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(refusal_of(folder.path()), LoadError::NotAFile { .. }));
+    // Nobody writes to the pipe: to open it would wait for ever.
+    #[cfg(unix)]
+    {
+        let pipe = folder.path().join("pipe.so");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(matches!(refusal_of(&pipe), LoadError::NotAFile { .. }));
+    }
 }
 
 #[test]
