@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use cuzk_filecoin::{CircuitId, ProofKind, WindowPostVersion};
+use cuzk_scheduler::Workers;
 
 use crate::size;
 
@@ -68,6 +69,42 @@ pub(crate) enum Command {
     Backends,
     /// Seal a 2 KiB sector, prove it, and let Filecoin's own verifier judge the proofs
     Demo(DemoArgs),
+    /// Simulate a machine that is described, with what it has to do: throughput, memory, utilization
+    Simulate(SimulateArgs),
+    /// Show what an engine recorded: a summary, a page, a trace for Perfetto
+    Timeline(TimelineArgs),
+}
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// Machine, policy, circuits and jobs in TOML: see docs/simulator.md
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// Partitions synthesized at a time, instead of the plan's: numbers or `auto`, each simulated
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = workers)]
+    pub(crate) partition_workers: Vec<Workers>,
+}
+
+fn workers(text: &str) -> Result<Workers, String> {
+    match text {
+        "auto" => Ok(Workers::Auto),
+        _ => text.parse().map(Workers::Fixed).map_err(|e| format!("a number or auto: {e}")),
+    }
+}
+
+/// Arguments of `timeline`.
+#[derive(Debug, Args)]
+pub(crate) struct TimelineArgs {
+    /// A timeline in its native form, JSON lines: see docs/timeline.md
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write the waterfall as one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write a trace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
 }
 
 /// A kind of statement.

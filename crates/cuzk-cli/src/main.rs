@@ -20,8 +20,10 @@ mod progress;
 mod prove;
 mod report;
 mod setup;
+mod simulate;
 mod size;
 mod statement;
+mod timeline;
 mod verify;
 
 use std::process::ExitCode;
@@ -88,6 +90,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Key(verb) => key::run(&cli.global, verb),
         Command::Backends => backends::run(&cli.global),
         Command::Demo(args) => demo::run(&cli.global, args),
+        Command::Simulate(args) => simulate::run(&cli.global, args),
+        Command::Timeline(args) => timeline::run(&cli.global, args),
     }
 }
 
