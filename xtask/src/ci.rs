@@ -17,17 +17,9 @@ pub(crate) fn run() -> Result<(), String> {
     command::run(cargo(&["doc", "--workspace", "--no-deps", "--release"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     test::run(&[])?;
     build::run(&["--backend", "cuda", "--arch", ARCHITECTURE].map(String::from))?;
-    command::run(&mut cargo(&[
-        "test",
-        "--release",
-        "-p",
-        "cuzk-tests",
-        "--test",
-        "cuda",
-        "--",
-        "--ignored",
-        "without_a_driver",
-    ]))?;
+    // Of the whole workspace, as the tests were built: for another selection of packages the circuits would be compiled once more.
+    let words = ["test", "--workspace", "--release", "--test", "cuda", "--", "--ignored", "without_a_driver"];
+    command::run(&mut cargo(&words))?;
     test::bench(&["--small".into()])?;
     demo::run(&[])
 }
