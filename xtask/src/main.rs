@@ -21,7 +21,8 @@ cargo xtask <verb>
 
   demo                 seal a 2 KiB sector, prove it, let Filecoin's verifier judge the proofs
   test [ARG...]        every test that a contributor needs (ARGs go to cargo test or nextest)
-  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, and a 32 GiB partition
+  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, a 32 GiB partition, and
+                       the timeline's page in Chromium (apt-get install chromium)
   bench [--small]      benchmarks; --small runs each once in its smallest size
   build --backend B    build a backend as a plugin into target/plugins; B: cpu, or cuda (then --arch sm_90 builds one
                        architecture; nvcc is taken from the machine or fetched as Python wheels)

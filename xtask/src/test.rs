@@ -27,14 +27,16 @@ fn standalone() -> Result<(), String> {
     command::run(cargo(&["test", "--release", "--manifest-path"]).arg(manifest))
 }
 
-/// What takes minutes: the recorded proofs of all circuits, and the constraints of a whole partition of 32 GiB.
+/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, the constraints of a whole partition of 32 GiB, and
+/// the timeline's page in Chromium.
 pub(crate) fn oracle() -> Result<(), String> {
     let run = |package, test, selection: &[&str]| {
         let mut command = cargo(&["test", "--release", "-p", package, "--test", test, "--"]);
         command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
     };
     run("cuzk-tests", "byte_exact", &["--include-ignored"])?;
-    run("cuzk-filecoin", "synthetic", &["--ignored"])
+    run("cuzk-filecoin", "synthetic", &["--ignored"])?;
+    run("cuzk-timeline", "browser", &["--ignored"])
 }
 
 /// Benchmarks.
