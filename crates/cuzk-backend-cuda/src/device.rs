@@ -6,6 +6,7 @@ use cuzk_backend::{
     AssignmentId, AssignmentView, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo, DeviceOps,
     EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixView, MemoryUsage, MsmOperands, NttPlan,
     ObjectTypes, Objects, Operation, PendingId, Pool, PoolUsage, QuotientPlan, Result, StreamId, Workspace,
+    check_range,
 };
 use cuzk_curve::CurveId;
 
@@ -148,19 +149,6 @@ impl CudaDevice {
     }
 }
 
-/// A range must lie within its memory.
-fn check_range(operation: &str, what: &str, offset: u64, bytes: u64, size: u64) -> Result<()> {
-    match offset.checked_add(bytes) {
-        Some(end) if end <= size => Ok(()),
-        _ => Err(BackendError::Precondition {
-            operation: operation.to_owned(),
-            what: format!("the range of the {what}"),
-            expected: format!("within {size} bytes"),
-            actual: format!("{bytes} bytes from {offset} on"),
-        }),
-    }
-}
-
 impl DeviceOps for CudaDevice {
     fn info(&self) -> &DeviceInfo {
         &self.shared.info
@@ -243,8 +231,8 @@ impl DeviceOps for CudaDevice {
             self.objects.hosts.get("upload", source.0)?,
             self.objects.buffers.get("upload", target.0)?,
         );
-        check_range("upload", "pinned memory", source_offset, bytes, source.bytes() as u64)?;
-        check_range("upload", "buffer", target_offset, bytes, target.bytes())?;
+        check_range("upload", "the pinned memory", source_offset, bytes, source.bytes() as u64)?;
+        check_range("upload", "the buffer", target_offset, bytes, target.bytes())?;
         // SAFETY: the ranges have been checked; pinned memory is not touched by the host while work on it is pending.
         unsafe {
             let from = std::slice::from_raw_parts(source.on(&stream).add(source_offset as usize), bytes as usize);
@@ -266,8 +254,8 @@ impl DeviceOps for CudaDevice {
             self.objects.buffers.get("download", source.0)?,
             self.objects.hosts.get("download", target.0)?,
         );
-        check_range("download", "buffer", source_offset, bytes, source.bytes())?;
-        check_range("download", "pinned memory", target_offset, bytes, target.bytes() as u64)?;
+        check_range("download", "the buffer", source_offset, bytes, source.bytes())?;
+        check_range("download", "the pinned memory", target_offset, bytes, target.bytes() as u64)?;
         // SAFETY: as for `upload`.
         unsafe {
             stream.download(
@@ -281,7 +269,7 @@ impl DeviceOps for CudaDevice {
     fn upload_bytes(&self, stream: StreamId, source: &[u8], target: BufferId, offset: u64) -> Result<()> {
         let (stream, target) =
             (self.stream("upload_bytes", stream)?, self.objects.buffers.get("upload_bytes", target.0)?);
-        check_range("upload_bytes", "buffer", offset, source.len() as u64, target.bytes())?;
+        check_range("upload_bytes", "the buffer", offset, source.len() as u64, target.bytes())?;
         if source.is_empty() {
             return Ok(());
         }
@@ -293,7 +281,7 @@ impl DeviceOps for CudaDevice {
     fn download_bytes(&self, stream: StreamId, source: BufferId, offset: u64, target: &mut [u8]) -> Result<()> {
         let (stream, source) =
             (self.stream("download_bytes", stream)?, self.objects.buffers.get("download_bytes", source.0)?);
-        check_range("download_bytes", "buffer", offset, target.len() as u64, source.bytes())?;
+        check_range("download_bytes", "the buffer", offset, target.len() as u64, source.bytes())?;
         if !target.is_empty() {
             // SAFETY: the range has been checked; the copy is waited for while `target` is borrowed.
             unsafe { stream.download(target.as_mut_ptr(), source.on(&stream) + offset, target.len())? };
@@ -303,7 +291,7 @@ impl DeviceOps for CudaDevice {
 
     fn fill_zero(&self, stream: StreamId, buffer: BufferId, offset: u64, bytes: u64) -> Result<()> {
         let (stream, buffer) = (self.stream("fill_zero", stream)?, self.objects.buffers.get("fill_zero", buffer.0)?);
-        check_range("fill_zero", "buffer", offset, bytes, buffer.bytes())?;
+        check_range("fill_zero", "the buffer", offset, bytes, buffer.bytes())?;
         if bytes == 0 {
             return Ok(());
         }

@@ -73,4 +73,5 @@ pub use plan::{
 pub use pool::{MemoryPool, Reservation};
 pub use stream::Stream;
 pub use table::{ObjectTypes, Objects, Table};
+pub use validate::range as check_range;
 pub use workspace::{AssignmentShape, MatrixShape, Operation, ScalarsShape, Workspace};

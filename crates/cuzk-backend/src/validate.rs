@@ -42,7 +42,11 @@ pub(crate) fn product(operation: &str, n: u64, bytes: u64) -> Result<u64> {
     }
 }
 
-pub(crate) fn range(operation: &str, what: &str, offset: u64, len: u64, size: u64) -> Result<()> {
+/// Whether `len` bytes (or values) from `offset` on lie within `size`.
+///
+/// # Errors
+/// [`BackendError::Precondition`] with both.
+pub fn range(operation: &str, what: &str, offset: u64, len: u64, size: u64) -> Result<()> {
     match offset.checked_add(len) {
         Some(end) if end <= size => Ok(()),
         _ => {

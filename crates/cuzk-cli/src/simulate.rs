@@ -2,12 +2,12 @@
 
 use cuzk_scheduler::{
     Workers,
-    simulation::{Plan, Report, SimulationError, simulate},
+    simulation::{Plan, Report, simulate},
 };
 
 use crate::{
     args::{Global, SimulateArgs},
-    failure::{Class, Failure},
+    failure::Failure,
     files, report,
 };
 
@@ -26,11 +26,8 @@ pub(crate) fn run(global: &Global, args: &SimulateArgs) -> Result<(), Failure> {
     for workers in workers {
         let mut plan = plan.clone();
         plan.config.partition_workers = workers;
-        let report = simulate(&plan).map_err(|error| match error {
-            SimulationError::Plan(error) => Failure::input(format!("{path}: {error}")),
-            // What the machine described cannot do.
-            other => Failure::new(Class::Input, format!("{path}: {other}")),
-        })?;
+        // A plan that makes no sense, or what the machine described cannot do.
+        let report = simulate(&plan).map_err(|error| Failure::input(format!("{path}: {error}")))?;
         runs.push((workers, report));
     }
     report::print(
