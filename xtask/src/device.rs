@@ -17,7 +17,7 @@ const RUN: &str = r#"#!/bin/sh
 # Checks an NVIDIA device, then measures it if arguments for the measurement are given (./bench --help lists them).
 set -eu
 cd "$(dirname "$0")"
-export CUZK_PLUGIN_DIR="$PWD/plugins" CUZK_FIXTURES="$PWD/fixtures" CUZK_COMMIT=COMMIT
+export CUZK_PLUGIN_DIR="$PWD/plugins" CUZK_FIXTURES="$PWD/fixtures" CUZK_COMMIT=@commit@
 ./cuzk backends
 ./conformance --test-threads 2 --skip large:: --skip reduced::
 # These take what memory there is, one after the other.
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(root()).output();
     let commit = commit.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default();
     let script = folder.join("run");
-    fs::write(&script, RUN.replace("COMMIT", &commit))
+    fs::write(&script, RUN.replace("@commit@", &commit))
         .map_err(|e| format!("cannot write {}: {e}", script.display()))?;
     command::run(Command::new("chmod").arg("+x").arg(&script))?;
     println!("copy {} to a machine with an NVIDIA device and start `run` in it", folder.display());

@@ -145,16 +145,22 @@ impl Context {
     /// Whether the driver knows the memory of these bytes, pinned by whomever, so that a copy from it may return before it has been read.
     pub(crate) fn knows(&self, bytes: &[u8]) -> Result<bool> {
         self.enter()?;
-        let ends = [bytes.first(), bytes.last()];
-        Ok(ends.into_iter().flatten().any(|byte| {
+        for byte in [bytes.first(), bytes.last()].into_iter().flatten() {
             let mut kind = 0u32;
-            let which = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-            // SAFETY: one number is written; any address may be asked about.
-            let code = unsafe {
-                sys::cuPointerGetAttribute(ptr::from_mut(&mut kind).cast(), which, ptr::from_ref(byte).addr() as u64)
-            };
-            code == CUresult::CUDA_SUCCESS && kind != 0
-        }))
+            let mut which = [sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE];
+            let mut data: [*mut c_void; 1] = [ptr::from_mut(&mut kind).cast()];
+            let address = ptr::from_ref(byte).addr() as u64;
+            // The call for several attributes answers nothing for memory that it does not know, where the one for a
+            // single attribute fails, which debuggers report.
+            // SAFETY: one attribute, a number, is written to where the one pointer points; any address may be asked
+            // about.
+            let code = unsafe { sys::cuPointerGetAttributes(1, which.as_mut_ptr(), data.as_mut_ptr(), address) };
+            self.check("cuPointerGetAttributes", code)?;
+            if kind != 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Free and total bytes as the driver sees them.
