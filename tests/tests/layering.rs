@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, process::Command};
 use serde_json::Value;
 
 /// Bottom first. A crate imports only from layers above its own in this list.
-const LAYERS: [&[&str]; 6] = [
+const LAYERS: [&[&str]; 7] = [
     &["cuzk-curve", "cuzk-scheduler", "cuzk-timeline"],
     &["cuzk-r1cs", "cuzk-backend"],
     &["cuzk-keys", "cuzk-plugin", "cuzk-filecoin"],
     &["cuzk-groth16", "cuzk-backend-cpu", "cuzk-backend-cuda"],
     &["cuzk-backend-cpu-plugin", "cuzk-backend-cuda-plugin", "cuzk-engine"],
+    &["cuzk-prover"],
     &["cuzk-cli"],
 ];
 
@@ -18,9 +19,10 @@ const LAYERS: [&[&str]; 6] = [
 const DEVELOPMENT: [&str; 4] = ["cuzk-conformance", "cuzk-tests", "cuzk-benches", "xtask"];
 
 /// A dependency that a crate must not have, directly, and why.
-const FORBIDDEN: [(&str, &str, &str); 11] = [
+const FORBIDDEN: [(&str, &str, &str); 12] = [
     ("cuzk-scheduler", "ff", "the scheduler never sees a curve"),
     ("cuzk-cli", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
+    ("cuzk-prover", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
     ("cuzk-backend", "blst", "the contract computes nothing"),
     ("cuzk-groth16", "libloading", "the proof system works on any device and finds none"),
     ("cuzk-groth16", "cuzk-backend-cpu", "the proof system works on any device and names none"),

@@ -199,6 +199,11 @@ fn table(rows: &[Row], total: Duration, peak: u64, chosen: &Chosen) -> String {
             seconds(r.proof)
         ));
     }
-    lines.push(format!("\n{} in all, peak memory {}, backend {}", seconds(total), report::bytes(peak), chosen.backend));
+    lines.push(format!(
+        "\n{} in all, peak memory {}, backend {}",
+        seconds(total),
+        report::bytes(peak),
+        chosen.backend()
+    ));
     lines.join("\n")
 }

@@ -7,6 +7,7 @@ use cuzk_filecoin::FilecoinError;
 use cuzk_groth16::{ProveError, ResidencyError, SetupError, VerifyError};
 use cuzk_keys::KeyError;
 use cuzk_plugin::LoadError;
+use cuzk_prover::{CircuitError, devices::FindError};
 
 /// A class of failure. The numbers are the exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,26 @@ impl From<KeyError> for Failure {
 impl From<FilecoinError> for Failure {
     fn from(error: FilecoinError) -> Self {
         Self::new(Class::Input, error)
+    }
+}
+
+impl From<FindError> for Failure {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::Backend(error) => error.into(),
+            other => Self::new(Class::Device, other),
+        }
+    }
+}
+
+impl From<CircuitError> for Failure {
+    fn from(error: CircuitError) -> Self {
+        match error {
+            CircuitError::Key(error) => error.into(),
+            CircuitError::Filecoin(error) => error.into(),
+            error @ CircuitError::NoKey { .. } => Self::new(Class::Key, error),
+            other => Self::new(Class::Input, other),
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use cuzk_curve::{Bls12, Curve};
+use cuzk_curve::Bls12;
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::{DeviceKey, ResidencyPlan};
-use cuzk_keys::{Digests, Format, KeyInfo, KeySource, NativeKeyFile, ParamsFile, ignore_progress, inspect};
+use cuzk_keys::KeySource;
+use cuzk_prover::keys::KeyPaths;
+pub(crate) use cuzk_prover::keys::{look_at, open};
 
 use crate::{
     args::KeyArgs,
@@ -14,12 +16,9 @@ use crate::{
     progress,
 };
 
-/// Ending of native keys.
-pub(crate) const NATIVE_ENDING: &str = "cuzkkey";
-
 /// Where a circuit's native key lies: beside the .params, with another ending.
 pub(crate) fn native_path(circuit: CircuitId, directory: &Path) -> Result<PathBuf, Failure> {
-    Ok(directory.join(circuit.params_file_name()?).with_extension(NATIVE_ENDING))
+    Ok(KeyPaths::of(circuit, directory)?.native)
 }
 
 /// The key that the command line names, or the circuit's in the parameter directory: native if there is one, else .params.
@@ -27,32 +26,18 @@ pub(crate) fn find(circuit: CircuitId, args: &KeyArgs) -> Result<PathBuf, Failur
     if let Some(key) = &args.key {
         return Ok(key.clone());
     }
-    let params = args.param_dir.join(circuit.params_file_name()?);
-    let native = native_path(circuit, &args.param_dir)?;
-    [native, params.clone()].into_iter().find(|p| p.exists()).ok_or_else(|| {
+    let paths = KeyPaths::of(circuit, &args.param_dir)?;
+    paths.existing().map(Path::to_owned).ok_or_else(|| {
         let circuit_name = circuit.to_string();
         Failure::new(
             Class::Key,
             format!(
                 "no key for {circuit_name}: {} is not there (--param-dir or FIL_PROOFS_PARAMETER_CACHE names the \
                  directory; `cuzk setup {circuit_name}` makes a test key)",
-                params.display()
+                paths.params.display()
             ),
         )
     })
-}
-
-/// Opens a key of either format.
-pub(crate) fn open<C: Curve>(path: &Path) -> Result<Box<dyn KeySource<C>>, Failure> {
-    Ok(match look_at(path)?.format {
-        Format::Native => Box::new(NativeKeyFile::<C>::open(path)?),
-        _ => Box::new(ParamsFile::<C>::open(path)?),
-    })
-}
-
-/// Format, curve and counts of a key, without reading its points.
-pub(crate) fn look_at(path: &Path) -> Result<KeyInfo, Failure> {
-    Ok(inspect(path, Digests::Recorded, &mut ignore_progress)?)
 }
 
 /// Opens a key to prove with, and says what kind of key it is.

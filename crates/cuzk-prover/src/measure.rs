@@ -1,0 +1,106 @@
+//! How large the witnesses of a circuit are, measured once and remembered.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use blstrs::Scalar as Fr;
+use cuzk_filecoin::{
+    CircuitId, FilecoinError, ProofKind, Statement, UpdateStatement, WindowPostVersion, WindowStatement,
+    WinningStatement, parse_c1, prover_id_from_miner,
+    synthetic::{self, SealInput},
+};
+use cuzk_r1cs::Assignment;
+use rand_core::{OsRng, RngCore};
+use serde::{Deserialize, Serialize};
+
+/// The sizes of one witness of a circuit, and of the statement that it came from.
+///
+/// The wide positions of a Filecoin witness follow from its circuit, up to values that happen to be 0 or 1, and its
+/// ones are those of hashes: witnesses of a circuit differ by less than the margin that
+/// [`FilecoinCircuit`](crate::FilecoinCircuit) adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WitnessSize {
+    /// Variables, inputs included.
+    pub n_variables: u64,
+    /// How many of them are 1.
+    pub n_ones: u64,
+    /// How many are neither 0 nor 1.
+    pub n_wide: u64,
+    /// Bytes of the statement's vanilla proofs as they are handed over.
+    pub statement_bytes: u64,
+}
+
+impl WitnessSize {
+    /// Of a witness.
+    pub fn of(witness: &Assignment<Fr>, statement_bytes: u64) -> Self {
+        Self {
+            n_variables: witness.n_variables() as u64,
+            n_ones: witness.ones().iter().map(|word| u64::from(word.count_ones())).sum(),
+            n_wide: witness.wide_scalars().len() as u64,
+            statement_bytes,
+        }
+    }
+
+    /// Makes a synthetic statement of the circuit and its witness.
+    ///
+    /// # Errors
+    /// The published crates refuse.
+    pub fn measure(circuit: CircuitId) -> Result<Self, FilecoinError> {
+        let (statement, bytes) = synthetic_statement(circuit)?;
+        Ok(Self::of(&statement.partition(0)?.witness()?, bytes))
+    }
+
+    /// What was remembered in a file. A file that cannot be read or understood is as good as none.
+    pub(crate) fn remembered(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+
+    /// Remembers it in a file, which appears whole or not at all.
+    pub(crate) fn remember(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.persist(path).map_err(|e| e.error)?;
+        Ok(())
+    }
+}
+
+/// A statement of the circuit, and the bytes of its vanilla proofs.
+fn synthetic_statement(circuit: CircuitId) -> Result<(Statement, u64), FilecoinError> {
+    const MINER: u64 = 1000;
+    let size = circuit.sector_size;
+    let mut randomness = [0; 32];
+    OsRng.fill_bytes(&mut randomness);
+    // Below the field's modulus.
+    randomness[31] &= 0x3f;
+    let total = |vanilla: &[Vec<u8>]| vanilla.iter().map(|v| v.len() as u64).sum();
+    Ok(match circuit.kind {
+        ProofKind::PoRep => {
+            let input = SealInput { size, miner: MINER, number: 1, ticket: randomness, seed: randomness };
+            let c1 = synthetic::c1(&input, &mut OsRng)?;
+            (parse_c1(&c1)?.into(), c1.len() as u64)
+        }
+        ProofKind::WinningPoSt => {
+            let vanilla = synthetic::winning_vanilla(size, 1, randomness, &mut OsRng)?;
+            let prover = prover_id_from_miner(MINER);
+            (WinningStatement::new(size, prover, randomness, &vanilla)?.into(), total(&vanilla))
+        }
+        ProofKind::WindowPoSt => {
+            // A short partition proves its last sector repeatedly, so one sector makes a whole witness.
+            let vanilla = synthetic::window_vanilla(size, [1], randomness, &mut OsRng)?;
+            let bytes = total(&vanilla).saturating_mul(size.window_sectors() as u64);
+            let (version, prover) = (WindowPostVersion::V1_2, prover_id_from_miner(MINER));
+            (WindowStatement::new(size, version, prover, randomness, 0, &vanilla)?.into(), bytes)
+        }
+        ProofKind::Update => {
+            let made = synthetic::update(size, &mut OsRng)?;
+            let bytes = total(&made.vanilla);
+            let statement =
+                UpdateStatement::new(size, made.comm_r_old, made.comm_r_new, made.comm_d_new, &made.vanilla)?;
+            (statement.into(), bytes)
+        }
+    })
+}
