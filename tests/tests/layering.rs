@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, process::Command};
 use serde_json::Value;
 
 /// Bottom first. A crate imports only from layers above its own in this list.
-const LAYERS: [&[&str]; 7] = [
-    &["cuzk-curve", "cuzk-scheduler", "cuzk-timeline"],
-    &["cuzk-r1cs", "cuzk-backend"],
+const LAYERS: [&[&str]; 8] = [
+    &["cuzk-curve", "cuzk-scheduler", "cuzk-timeline", "cuzk-proto", "cuzk-journal"],
+    &["cuzk-r1cs", "cuzk-backend", "cuzk-server", "cuzk-bench"],
     &["cuzk-keys", "cuzk-plugin", "cuzk-filecoin"],
     &["cuzk-groth16", "cuzk-backend-cpu", "cuzk-backend-cuda"],
     &["cuzk-backend-cpu-plugin", "cuzk-backend-cuda-plugin", "cuzk-engine"],
     &["cuzk-prover"],
+    &["cuzk-daemon"],
     &["cuzk-cli"],
 ];
 
@@ -19,9 +20,13 @@ const LAYERS: [&[&str]; 7] = [
 const DEVELOPMENT: [&str; 4] = ["cuzk-conformance", "cuzk-tests", "cuzk-benches", "xtask"];
 
 /// A dependency that a crate must not have, directly, and why.
-const FORBIDDEN: [(&str, &str, &str); 12] = [
+const FORBIDDEN: [(&str, &str, &str); 16] = [
     ("cuzk-scheduler", "ff", "the scheduler never sees a curve"),
-    ("cuzk-cli", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
+    ("cuzk-cli", "cudarc", "a device with a driver comes as a plugin"),
+    ("cuzk-daemon", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
+    ("cuzk-server", "cuzk-engine", "a server serves anything that proves"),
+    ("cuzk-server", "cuzk-filecoin", "a server serves anything that proves"),
+    ("cuzk-bench", "cuzk-filecoin", "it measures any implementation of the protocol"),
     ("cuzk-prover", "cuzk-backend-cuda", "a device with a driver comes as a plugin"),
     ("cuzk-backend", "blst", "the contract computes nothing"),
     ("cuzk-groth16", "libloading", "the proof system works on any device and finds none"),

@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<(), String> {
     // Of the whole workspace, as the tests were built: for another selection of packages the circuits would be compiled once more.
     let words = ["test", "--workspace", "--release", "--test", "cuda", "--", "--ignored", "without_a_driver"];
     command::run(&mut cargo(&words))?;
+    test::services()?;
     test::bench(&["--small".into()])?;
     demo::run(&[])
 }

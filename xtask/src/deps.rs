@@ -10,11 +10,31 @@ pub(crate) fn run() -> Result<(), String> {
         println!("deps: a C and a C++ compiler are there, nothing else is needed");
         return Ok(());
     }
+    install("a C and a C++ compiler (cc, c++)", &["g++", "libc6-dev"])
+}
+
+/// What the tests of the daemon need beside that: a browser, Prometheus' checker, and Python with its environments.
+pub(crate) fn services() -> Result<(), String> {
+    let venv =
+        Command::new("python3").args(["-c", "import ensurepip, venv"]).output().is_ok_and(|o| o.status.success());
+    let needed = [
+        (command::exists("chromium"), "Chromium", "chromium"),
+        (command::exists("promtool"), "promtool", "prometheus"),
+        (venv, "python3 with its module venv", "python3-venv"),
+    ];
+    for (there, what, package) in needed {
+        if !there {
+            install(what, &[package])?;
+        }
+    }
+    Ok(())
+}
+
+/// Installs Debian packages.
+fn install(what: &str, packages: &[&str]) -> Result<(), String> {
     if !command::exists("apt-get") {
-        return Err(
-            "no C or C++ compiler (cc, c++) found, and no apt-get to install them with: install gcc or clang".into()
-        );
+        return Err(format!("{what} not found, and no apt-get to install {} with", packages.join(" and ")));
     }
     command::run(Command::new("apt-get").args(["update", "-q"]))?;
-    command::run(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "g++", "libc6-dev"]))
+    command::run(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends"]).args(packages))
 }

@@ -12,6 +12,7 @@ mod cuda;
 mod demo;
 mod deps;
 mod device;
+mod python;
 mod test;
 
 use std::process::ExitCode;
@@ -21,8 +22,9 @@ cargo xtask <verb>
 
   demo                 seal a 2 KiB sector, prove it, let Filecoin's verifier judge the proofs
   test [ARG...]        every test that a contributor needs (ARGs go to cargo test or nextest)
-  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, a 32 GiB partition, and
-                       the timeline's page in Chromium (apt-get install chromium)
+  services             the daemon with clients in other languages and its page in Chromium (installs what is missing)
+  schedules [N]        N random schedules of jobs, faults and cancellations through the engine (100000; CI runs 1000)
+  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, a 32 GiB partition
   bench [--small]      benchmarks; --small runs each once in its smallest size
   build --backend B    build a backend as a plugin into target/plugins; B: cpu, or cuda (then --arch sm_90 builds one
                        architecture; nvcc is taken from the machine or fetched as Python wheels)
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
     let result = match verb {
         "demo" => demo::run(rest),
         "test" => test::run(rest),
+        "services" => test::services(),
+        "schedules" => test::schedules(rest),
         "oracle" => test::oracle(),
         "bench" => test::bench(rest),
         "build" => build::run(rest),

@@ -3,6 +3,7 @@
 use crate::{
     build,
     command::{self, cargo, exists},
+    deps, python,
 };
 
 /// Every test that a contributor needs.
@@ -27,16 +28,35 @@ fn standalone() -> Result<(), String> {
     command::run(cargo(&["test", "--release", "--manifest-path"]).arg(manifest))
 }
 
-/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, the constraints of a whole partition of 32 GiB, and
-/// the timeline's page in Chromium.
+/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, and the constraints of a whole partition of 32 GiB.
 pub(crate) fn oracle() -> Result<(), String> {
     let run = |package, test, selection: &[&str]| {
         let mut command = cargo(&["test", "--release", "-p", package, "--test", test, "--"]);
         command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
     };
     run("cuzk-tests", "byte_exact", &["--include-ignored"])?;
-    run("cuzk-filecoin", "synthetic", &["--ignored"])?;
-    run("cuzk-timeline", "browser", &["--ignored"])
+    run("cuzk-filecoin", "synthetic", &["--ignored"])
+}
+
+/// The daemon's server with gRPC clients in Python, its metrics with promtool, and its page and the timeline's in Chromium.
+pub(crate) fn services() -> Result<(), String> {
+    deps::services()?;
+    let python = python::interpreter()?;
+    // Of the whole workspace, as the tests were built: for another selection of packages the circuits would be compiled once more.
+    for test in ["server", "browser"] {
+        let mut command = cargo(&["test", "--workspace", "--release", "--test", test, "--", "--ignored"]);
+        command::run(command.args(["--test-threads", "1"]).env("CUZK_PYTHON", &python))?;
+    }
+    Ok(())
+}
+
+/// More random schedules through the engine than every test run has. The seed of one that fails is printed.
+pub(crate) fn schedules(arguments: &[String]) -> Result<(), String> {
+    let number = arguments.first().map_or("100000", String::as_str);
+    number.parse::<u64>().map_err(|e| format!("schedules {number}: {e}"))?;
+    let mut command =
+        cargo(&["test", "--release", "-p", "cuzk-engine", "--test", "engine", "random", "--", "--nocapture"]);
+    command::run(command.env("CUZK_ENGINE_SCHEDULES", number))
 }
 
 /// Benchmarks.

@@ -13,8 +13,6 @@ use crate::{
 
 /// The oldest driver that is used: its memory pools and kernels' loading are relied on.
 const MIN_DRIVER: i32 = 12_000;
-/// What is left of the free device memory when no cap is given: 1/16 of it, and at least this much.
-const MIN_MARGIN: u64 = 512 << 20;
 /// Pinned memory when the caller does not say.
 const DEFAULT_PINNED: u64 = 1 << 30;
 /// The oldest architecture that the kernels are compiled for, major and minor.
@@ -178,7 +176,7 @@ impl Backend for CudaBackend {
         let context = Context::open(ordinal, info.uuid.clone())?;
         let (free, _) = context.memory()?;
         let capacity = match options.device_memory_limit {
-            0 => free.saturating_sub((free / 16).max(MIN_MARGIN)),
+            0 => crate::usable_bytes(free),
             // More than there is would be planned with, and refused half-way.
             limit => limit.min(free),
         };

@@ -167,17 +167,7 @@ impl DeviceOps for CudaDevice {
 
     fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace> {
         self.live()?;
-        match operation {
-            Operation::Ntt(plan) => ntt::transform_workspace(plan, room),
-            Operation::Quotient(plan) => ntt::quotient_workspace(plan, room),
-            Operation::Matrix(shape) => Ok(Workspace::fixed(sparse::matrix_bytes(shape), 0)),
-            Operation::Density { len } => Ok(Workspace::fixed(sparse::density_bytes(*len), 0)),
-            Operation::Assignment(shape) => Ok(Workspace::fixed(sparse::assignment_bytes(shape), 0)),
-            Operation::Evaluate(_) => Ok(Workspace::default()),
-            Operation::Bases(spec) => msm::bases_workspace(spec),
-            Operation::Msm { bases, scalars } => msm::workspace(&self.shared, bases, *scalars, room),
-            Operation::FixedBase { curve, group, count } => Ok(msm::fixed_base_workspace(*curve, *group, *count)),
-        }
+        crate::workspace(self.shared.info.compute_units, operation, room)
     }
 
     fn buffer_create(&self, bytes: u64) -> Result<BufferId> {

@@ -48,6 +48,8 @@ mod kernels;
 mod memory;
 mod msm;
 mod ntt;
+mod sizing;
 mod sparse;
 
 pub use backend::CudaBackend;
+pub use sizing::{usable_bytes, workspace};

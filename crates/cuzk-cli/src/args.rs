@@ -1,6 +1,6 @@
 //! The command line's grammar and help texts.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use cuzk_filecoin::{CircuitId, ProofKind, WindowPostVersion};
@@ -69,10 +69,153 @@ pub(crate) enum Command {
     Backends,
     /// Seal a 2 KiB sector, prove it, and let Filecoin's own verifier judge the proofs
     Demo(DemoArgs),
+    /// Make vanilla proofs from the files of a sealed sector
+    GenVanilla(GenVanillaArgs),
+    /// Serve proofs over gRPC: the program cuzk-daemon with its options, which `cuzk daemon --help` lists
+    // Parsed by `main`, because the daemon has options of its own with the names of global ones.
+    Daemon,
+    /// Say what an engine would choose for a circuit on a machine that is described: workers, memory, what of the key
+    /// stays on the device
+    Estimate(EstimateArgs),
     /// Simulate a machine that is described, with what it has to do: throughput, memory, utilization
     Simulate(SimulateArgs),
     /// Show what an engine recorded: a summary, a page, a trace for Perfetto
     Timeline(TimelineArgs),
+}
+
+/// Arguments of `gen-vanilla`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cuzk gen-vanilla -t winning --sector-size 32g --sector 7 --sealed s-t01000-7 --cache cache/s-t01000-7 \\
+    --comm-r … --miner 1000 --randomness … --out vanilla.json
+  cuzk gen-vanilla -t update … --updated-sealed update/s-t01000-7 --updated-cache update-cache/s-t01000-7 \\
+    --comm-r-new … --comm-d-new … --out vanilla.json")]
+pub(crate) struct GenVanillaArgs {
+    /// Kind of the proofs: winning, window or update (a PoRep starts from the C1 that sealing writes)
+    #[arg(long, short = 't', value_enum)]
+    pub(crate) kind: Kind,
+    /// Sector size in bytes, or 2k, 8m, 512m, 32g, 64g
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) sector_size: String,
+    /// Number of the sector
+    #[arg(long, value_name = "N")]
+    pub(crate) sector: u64,
+    /// The sealed replica
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sealed: PathBuf,
+    /// The directory with the sector's trees
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: PathBuf,
+    /// Commitment to the replica, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) comm_r: String,
+    /// Proofs of spacetime: actor id of the storage provider (t01000 is 1000)
+    #[arg(long, value_name = "ID")]
+    pub(crate) miner: Option<u64>,
+    /// Proofs of spacetime: randomness, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) randomness: Option<String>,
+    /// WindowPoSt: how challenges are derived
+    #[arg(long, value_enum, default_value = "v1-1")]
+    pub(crate) window_version: WindowVersion,
+    /// Update: the updated replica
+    #[arg(long, value_name = "FILE")]
+    pub(crate) updated_sealed: Option<PathBuf>,
+    /// Update: the directory with its trees
+    #[arg(long, value_name = "DIR")]
+    pub(crate) updated_cache: Option<PathBuf>,
+    /// Update: commitment to the updated replica, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) comm_r_new: Option<String>,
+    /// Update: commitment to the new data, 64 hexadecimal digits
+    #[arg(long, value_name = "HEX")]
+    pub(crate) comm_d_new: Option<String>,
+    /// Where the proofs go: a JSON array of base64 strings, as `prove --vanilla` and `cuzk-bench` take it
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// Arguments of `estimate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cuzk estimate porep-32g --cores 16 --memory 128GiB --gpu h200
+  cuzk estimate wpost-32g --cores 96 --memory 755GiB --gpu 70x15.5GiB --gpu 70x15.5GiB --synthesis 35.5s --device-time 1.82s
+  cuzk estimate porep-2k                  # this machine, without a GPU")]
+pub(crate) struct EstimateArgs {
+    /// The circuit: porep-32g, winning-8m, wpost-2k, …
+    #[arg(value_name = "CIRCUIT")]
+    pub(crate) circuit: CircuitId,
+    /// Cores of the machine; default: this one's
+    #[arg(long, value_name = "N")]
+    pub(crate) cores: Option<usize>,
+    /// Memory of the machine; default: this one's
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) memory: Option<u64>,
+    /// An NVIDIA device of the machine (may be repeated): its name (h200, h100, a100, l40s, rtx5090, rtx4090, rtx3090,
+    /// rtx5070ti), or multiprocessors and free memory, such as 132x139GiB; default: none, the CPU computes
+    #[arg(long, value_name = "NAME|NxSIZE")]
+    pub(crate) gpu: Vec<Gpu>,
+    /// Partitions synthesized at a time: a number or `auto`
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
+    pub(crate) partition_workers: Workers,
+    /// Host memory for proofs; default: what the machine has, less the margin
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) budget: Option<u64>,
+    /// Host memory that stays free
+    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size::parse)]
+    pub(crate) safety_margin: u64,
+    /// How long a witness takes with so many under way, if that is known: seconds
+    #[arg(long, value_name = "SECONDS", requires = "device_time", value_parser = seconds)]
+    pub(crate) synthesis: Option<Duration>,
+    /// How long the device takes for a partition, if that is known: seconds
+    #[arg(long, value_name = "SECONDS", requires = "synthesis", value_parser = seconds)]
+    pub(crate) device_time: Option<Duration>,
+    /// Where the recorded matrices of circuits are kept; default: $XDG_CACHE_HOME/cuzk or ~/.cache/cuzk
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+/// An NVIDIA device that is described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gpu {
+    pub(crate) name: String,
+    pub(crate) multiprocessors: u32,
+    /// Bytes of memory that are free on an idle one.
+    pub(crate) memory: u64,
+}
+
+/// Multiprocessors and MiB of memory, as the vendor states the former and drivers report the latter.
+const GPUS: [(&str, u32, u64); 8] = [
+    ("h200", 132, 143_771),
+    ("h100", 132, 81_559),
+    ("a100", 108, 81_920),
+    ("l40s", 142, 46_068),
+    ("rtx5090", 170, 32_607),
+    ("rtx4090", 128, 24_564),
+    ("rtx3090", 82, 24_576),
+    ("rtx5070ti", 70, 16_303),
+];
+
+impl std::str::FromStr for Gpu {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = text.to_ascii_lowercase();
+        if let Some((_, multiprocessors, mib)) = GPUS.into_iter().find(|(known, ..)| *known == name) {
+            return Ok(Self { name, multiprocessors, memory: mib << 20 });
+        }
+        let known = GPUS.map(|(name, ..)| name).join(", ");
+        let (units, memory) = name.split_once('x').ok_or(format!("one of {known}, or NxSIZE"))?;
+        let multiprocessors = units.parse().map_err(|e| format!("{units} multiprocessors: {e}; or one of {known}"))?;
+        Ok(Self { multiprocessors, memory: size::parse(memory).map_err(|e| e.to_string())?, name })
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.strip_suffix('s').unwrap_or(text).parse::<f64>().map_err(|e| format!("seconds: {e}"))?;
+    Duration::try_from_secs_f64(number).map_err(|e| format!("seconds: {e}"))
 }
 
 /// Arguments of `simulate`.
@@ -343,4 +486,21 @@ pub(crate) struct DemoArgs {
     /// Where the sector, the keys and the proofs go; made if missing
     #[arg(long, value_name = "DIR", default_value = "cuzk-demo")]
     pub(crate) dir: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_described_by_name_or_numbers() {
+        let gpu = |text: &str| text.parse::<Gpu>().map(|g| (g.multiprocessors, g.memory));
+        assert_eq!(gpu("H200"), Ok((132, 143_771 << 20)));
+        assert_eq!(gpu("70x15.5GiB"), Ok((70, 31 << 29)));
+        for wrong in ["h300", "x1GiB", "70x", "70xmuch"] {
+            assert!(gpu(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(seconds("1.5s"), Ok(Duration::from_millis(1500)));
+        assert!(seconds("-1").is_err());
+    }
 }

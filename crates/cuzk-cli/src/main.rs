@@ -11,8 +11,10 @@ mod backends;
 mod circuits;
 mod demo;
 mod device;
+mod estimate;
 mod failure;
 mod files;
+mod gen_vanilla;
 mod key;
 mod keys;
 mod limits;
@@ -34,6 +36,9 @@ use args::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "daemon") {
+        return cuzk_daemon::command("cuzk daemon", std::env::args_os().skip(2));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -90,6 +95,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Key(verb) => key::run(&cli.global, verb),
         Command::Backends => backends::run(&cli.global),
         Command::Demo(args) => demo::run(&cli.global, args),
+        // With options before it.
+        Command::Daemon => Err(Failure::usage("the options of the daemon come after its name: cuzk daemon --help")),
+        Command::GenVanilla(args) => gen_vanilla::run(&cli.global, args),
+        Command::Estimate(args) => estimate::run(&cli.global, args),
         Command::Simulate(args) => simulate::run(&cli.global, args),
         Command::Timeline(args) => timeline::run(&cli.global, args),
     }

@@ -50,7 +50,7 @@ fn post_arguments(args: &StatementArgs) -> Result<([u8; 32], [u8; 32]), Failure>
     Ok((prover_id_from_miner(miner), hex32("--randomness", args.randomness.as_deref())?))
 }
 
-fn sector_size(text: &str) -> Result<SectorSize, Failure> {
+pub(crate) fn sector_size(text: &str) -> Result<SectorSize, Failure> {
     if let Ok(bytes) = text.parse::<u64>() {
         return SectorSize::try_from(bytes).map_err(Failure::usage);
     }

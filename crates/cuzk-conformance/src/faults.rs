@@ -137,6 +137,8 @@ pub enum Fault {
     Lost,
     /// The call does not return until [`Faults::release`], and the device is lost then.
     Hang,
+    /// The call does not begin until [`Faults::release`], and goes on as if nothing had been.
+    Pause,
     /// The call panics.
     Panic,
     /// The lowest bit of a point or of bytes that come back from the device is flipped. Calls that give nothing back
@@ -219,12 +221,12 @@ impl Faults {
         self.state().fired.clone()
     }
 
-    /// How many calls hang.
+    /// How many calls hang or pause.
     pub fn hanging(&self) -> usize {
         self.state().hanging
     }
 
-    /// Lets the calls that hang return.
+    /// Lets the calls that hang or pause return.
     pub fn release(&self) {
         self.state().releases += 1;
         self.0.1.notify_all();
@@ -287,14 +289,14 @@ impl Faulty {
                 state.lost = true;
                 Err(self.lost("a test lost it"))
             }
-            Fault::Hang => {
+            Fault::Hang | Fault::Pause => {
                 state.hanging += 1;
                 let before = state.releases;
                 let condvar = &self.faults.0.1;
                 let mut state =
                     condvar.wait_while(state, |s| s.releases == before).unwrap_or_else(PoisonError::into_inner);
                 state.hanging -= 1;
-                Err(self.lost("it hung"))
+                if fault == Fault::Pause { Ok(false) } else { Err(self.lost("it hung")) }
             }
             Fault::Panic => {
                 drop(state);

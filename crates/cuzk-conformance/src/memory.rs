@@ -200,7 +200,9 @@ pub fn what_is_taken_was_predicted(suite: &Suite) {
     let plan = QuotientPlan { curve, log_n: 12 };
     let told = done("workspace", device.workspace(&Operation::Quotient(plan), u64::MAX));
     let [a, b] = [(); 2].map(|()| done("alloc", device.alloc(32 << 12)));
-    [&a, &b].map(|buffer| done("fill_zero", stream.fill_zero(buffer, 0, 32 << 12)));
+    for buffer in [&a, &b] {
+        done("fill_zero", stream.fill_zero(buffer, 0, 32 << 12));
+    }
     done("quotient", stream.quotient(&plan, &a, &b));
     done("synchronize", stream.synchronize());
     let peak = done("memory", device.memory()).device.peak;

@@ -200,6 +200,13 @@ impl Calls {
         self.of(device).filter(|c| c.is_written_off()).count()
     }
 
+    /// The attempt whose kernels run on a device, and since when.
+    pub(crate) fn computing(&self, device: DeviceId) -> Option<(Ticket, Instant)> {
+        self.of(device)
+            .filter(|c| c.lane == Lane::Computing(device) && !c.is_written_off())
+            .find_map(|c| Some((c.purpose.ticket()?, c.began()?)))
+    }
+
     /// Whether anything is under way that is not written off.
     pub(crate) fn is_idle(&self) -> bool {
         self.calls.values().all(Call::is_written_off)

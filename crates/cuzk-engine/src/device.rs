@@ -8,7 +8,10 @@ use std::{
 
 use cuzk_backend::{BackendError, Device, Stream, self_test};
 use cuzk_curve::Curve;
-use cuzk_groth16::{DeviceCircuit, DeviceKey, FinishedProof, PendingProof, ProveError, Randomness, prove_start};
+use cuzk_groth16::{
+    DeviceCircuit, DeviceKey, FinishedProof, PendingProof, PreparedProof, ProveError, Randomness, prove_prepare,
+    prove_prepared,
+};
 use cuzk_r1cs::{Assignment, R1cs};
 use cuzk_scheduler::{DeviceId, Fault, OutOfMemory, Pool};
 
@@ -99,11 +102,14 @@ pub(crate) struct LoadedKey<C: Curve> {
     key: DeviceKey<C>,
 }
 
-/// A partition that is ready to compute. It holds no device memory: that is taken under the compute lock.
+/// A partition that is ready to compute. Of the device's memory it holds its assignment; everything else is taken under
+/// the compute lock.
 pub(crate) struct Prepared<C: Curve> {
-    stream: Stream,
+    proof: PreparedProof<C>,
     key: Arc<LoadedKey<C>>,
     randomness: Randomness<C::Fr>,
+    /// Last, because what is on it goes first.
+    stream: Stream,
 }
 
 /// Loads a circuit and its key. `progress` is called after each chunk.
@@ -111,7 +117,7 @@ pub(crate) fn load_key<C: Curve>(
     device: &Device,
     r1cs: &R1cs<C::Fr>,
     source: &dyn CircuitSource<C>,
-    request: &PlanRequest,
+    (request, id): (&PlanRequest, DeviceId),
     progress: &dyn Fn(),
 ) -> Result<Arc<LoadedKey<C>>, KeyFault> {
     // Code of the circuit's, not of the device's.
@@ -120,7 +126,7 @@ pub(crate) fn load_key<C: Curve>(
         Ok(key) => key.map_err(|e| own_fault(e.to_string()))?,
         Err(payload) => return Err(own_fault(format!("opening the key panicked: {}", panic_text(&*payload)))),
     };
-    let plan = request.plan_for(device).map_err(|e| own_fault(e.to_string()))?;
+    let plan = request.plan_for(id, device).map_err(|e| own_fault(e.to_string()))?;
     let load = || -> Result<LoadedKey<C>, ProveError> {
         let circuit = DeviceCircuit::load(device, r1cs)?;
         let key = DeviceKey::load_with(device, &*key_source, &plan, &mut |_, _| progress())?;
@@ -134,28 +140,36 @@ pub(crate) fn load_key<C: Curve>(
     load().map(Arc::new).map_err(fault)
 }
 
-/// Makes a partition ready to compute.
+/// Makes a partition ready to compute: its assignment travels to the device, beside what computes there.
 pub(crate) fn prepare<C: Curve>(
     id: DeviceId,
     device: &Device,
     key: Arc<LoadedKey<C>>,
-    workload: &dyn Workload<C>,
-    partition: u32,
+    (workload, partition): (&dyn Workload<C>, u32),
+    witness: &Assignment<C::Fr>,
 ) -> Result<Prepared<C>, Fault> {
-    let prepare = || -> Result<_, ProveError> { Ok((device.stream()?, workload.randomness(partition)?)) };
-    let (stream, randomness) = prepare().map_err(|e| fault(e, id))?;
-    Ok(Prepared { stream, key, randomness })
+    let prepare = || -> Result<_, ProveError> {
+        let (stream, randomness) = (device.stream()?, workload.randomness(partition)?);
+        let proof = prove_prepare(&stream, &key.circuit, witness)?;
+        proof.wait()?;
+        Ok((stream, randomness, proof))
+    };
+    let (stream, randomness, proof) = prepare().map_err(|e| fault(e, id))?;
+    Ok(Prepared { proof, key, randomness, stream })
 }
 
-/// Computes. All that was prepared is freed when this returns.
+/// Computes. All that was prepared is freed when this returns. `None` if it was cancelled meanwhile.
 pub(crate) fn prove<C: Curve>(
     id: DeviceId,
     prepared: Prepared<C>,
-    witness: &Assignment<C::Fr>,
-) -> Result<Box<PendingProof<C>>, Fault> {
-    let Prepared { stream, key, randomness } = prepared;
-    let pending = prove_start(&stream, &key.circuit, &key.key, witness, randomness);
-    pending.map(Box::new).map_err(|e| fault(e, id))
+    cancelled: &dyn Fn() -> bool,
+) -> Option<Result<Box<PendingProof<C>>, Fault>> {
+    let Prepared { proof, key, randomness, stream } = prepared;
+    match prove_prepared(&stream, &key.circuit, &key.key, proof, randomness, Some(cancelled)) {
+        Ok(pending) => Some(Ok(Box::new(pending))),
+        Err(ProveError::Cancelled) => None,
+        Err(error) => Some(Err(fault(error, id))),
+    }
 }
 
 /// Assembles and verifies.

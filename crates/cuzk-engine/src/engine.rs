@@ -16,12 +16,13 @@ use cuzk_scheduler::{CircuitId, ConfigError, DeviceId, DeviceResources, JobId, R
 use cuzk_timeline::Recorder;
 
 use crate::{
-    DeviceSpec, EngineConfig, JobError, JobHandle, JobOptions, Machine, Progress, RegisterError, Status, ThreadPlan,
+    Answer, DeviceSpec, EngineConfig, Evicted, JobError, JobHandle, JobOptions, JobStatus, KeyRequestError, Machine,
+    Preloaded, Progress, RegisterError, Status, ThreadPlan, answer,
     device::InUse,
     job,
     message::Message,
     owner::{DeviceState, Owner, Pools},
-    plan::{Devices, Plan, PlanOptions},
+    plan::{Plan, PlanOptions, Target},
     pool::Pool,
     replay::DeviceRecord,
     workload::{CircuitSource, Workload},
@@ -65,8 +66,8 @@ pub struct Engine<C: Curve> {
     owner: mpsc::Sender<Message<C>>,
     thread: Option<JoinHandle<()>>,
     in_use: InUse,
-    /// Bytes of the smallest device's own memory, and of its pinned memory.
-    smallest: (u64, u64),
+    /// Bytes of each device's own memory, and of its pinned memory.
+    capacities: Vec<(u64, u64)>,
     options: PlanOptions,
     next_circuit: AtomicU32,
     next_job: AtomicU64,
@@ -143,14 +144,13 @@ impl<C: Curve> Engine<C> {
         };
         let (sender, inbox) = mpsc::channel();
         let channel = (sender.clone(), inbox);
-        let smallest = |bytes: fn(&Capacity) -> u64| devices.iter().map(bytes).min().unwrap_or(0);
-        let smallest = (smallest(|d| d.device_bytes), smallest(|d| d.pinned_bytes));
+        let capacities = devices.iter().map(|d| (d.device_bytes, d.pinned_bytes)).collect();
         let in_use: InUse = Arc::new(Mutex::new(devices.into_iter().map(|d| Some(d.device)).collect()));
         let states = (states, Arc::clone(&in_use), records);
         let owner = Owner::new(scheduler, channel, config, pools, states, recorder);
         let thread = thread::Builder::new().name("cuzk-owner".to_owned()).spawn(|| owner.run())?;
         let (next_circuit, next_job) = (AtomicU32::new(0), AtomicU64::new(0));
-        Ok(Self { owner: sender, thread: Some(thread), in_use, smallest, options, next_circuit, next_job })
+        Ok(Self { owner: sender, thread: Some(thread), in_use, capacities, options, next_circuit, next_job })
     }
 
     /// Makes a circuit known. Its costs are computed here, from the sizes of its matrices and what each device says
@@ -159,7 +159,7 @@ impl<C: Curve> Engine<C> {
     /// # Errors
     /// [`RegisterError`].
     pub fn register(&self, source: impl CircuitSource<C> + 'static) -> Result<CircuitId, RegisterError> {
-        let plan = Box::new(Plan::new(&source, || self.devices(), &self.options)?);
+        let plan = Box::new(Plan::new(&source, || self.targets(), &self.options)?);
         let circuit = CircuitId(self.next_circuit.fetch_add(1, Ordering::Relaxed));
         let message = Message::Register { circuit, source: Arc::new(source), plan };
         self.owner.send(message).map_err(|_| RegisterError::Stopped)?;
@@ -177,7 +177,9 @@ impl<C: Curve> Engine<C> {
         let (handle, completer) = job::handle(job, self.owner.clone());
         let partitions = workload.partitions();
         if partitions > MAX_PARTITIONS {
-            completer.complete(Err(JobError::TooManyPartitions { given: partitions, limit: MAX_PARTITIONS }));
+            let error = JobError::TooManyPartitions { given: partitions, limit: MAX_PARTITIONS };
+            // Nobody has the handle yet.
+            let _no_callbacks = completer.complete(error.into());
             return handle;
         }
         let workload = Arc::new(workload);
@@ -187,14 +189,19 @@ impl<C: Curve> Engine<C> {
         handle
     }
 
-    /// Brings a circuit's key to the devices before a job needs it, if that costs nobody anything.
-    pub fn preload(&self, circuit: CircuitId) {
-        self.tell(Message::Preload { circuit });
+    /// Brings a circuit's key to the devices before a job needs it, if that costs nobody anything. The answer comes
+    /// when it is there, or is known not to fit.
+    pub fn preload(&self, circuit: CircuitId) -> Answer<Result<Preloaded, KeyRequestError>> {
+        let (answer, completer) = answer::answer(|| Err(KeyRequestError::Stopped));
+        self.tell(Message::Preload { circuit, completer });
+        answer
     }
 
-    /// Frees a circuit's key wherever no partition uses it.
-    pub fn evict(&self, circuit: CircuitId) {
-        self.tell(Message::Evict { circuit });
+    /// Frees a circuit's key wherever no partition uses it. The answer comes when the memory is free.
+    pub fn evict(&self, circuit: CircuitId) -> Answer<Result<Evicted, KeyRequestError>> {
+        let (answer, completer) = answer::answer(|| Err(KeyRequestError::Stopped));
+        self.tell(Message::Evict { circuit, completer });
+        answer
     }
 
     /// News of all partitions from now on. A receiver that lets `capacity` of them pile up loses those that come then.
@@ -209,6 +216,13 @@ impl<C: Curve> Engine<C> {
         let (reply, answer) = mpsc::channel();
         self.tell(Message::Status { reply });
         answer.recv().ok()
+    }
+
+    /// Where a job's partitions are, and why they wait; `None` if it has ended or is not known.
+    pub fn job_status(&self, job: JobId) -> Option<JobStatus> {
+        let (reply, answer) = mpsc::channel();
+        self.tell(Message::JobStatus { job, reply });
+        answer.recv().ok()?
     }
 
     /// Takes no more jobs, deals with those that are there, frees everything and ends all threads. Returns when that
@@ -226,10 +240,9 @@ impl<C: Curve> Engine<C> {
         }
     }
 
-    fn devices(&self) -> Devices {
-        let opened = self.opened();
-        let (device_bytes, pinned_bytes) = self.smallest;
-        Devices { count: opened.len(), open: opened.into_iter().flatten().collect(), device_bytes, pinned_bytes }
+    fn targets(&self) -> Vec<Target> {
+        let target = |(device, &(device_bytes, pinned_bytes))| Target { device, device_bytes, pinned_bytes };
+        self.opened().into_iter().zip(&self.capacities).map(target).collect()
     }
 
     fn opened(&self) -> Vec<Option<Device>> {

@@ -2,18 +2,21 @@
 
 use std::{
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
-    task::{Context, Poll, Waker},
-    time::{Duration, Instant},
+    sync::{Arc, mpsc},
+    task::{Context, Poll},
+    time::Duration,
 };
 
 use cuzk_curve::Curve;
 use cuzk_groth16::FinishedProof;
 use cuzk_scheduler::{EventError, FailureCause, JobId, Priority, Refusal};
 
-use crate::message::Message;
+use crate::{
+    answer::{self, Answer, Completer},
+    message::Message,
+    report::JobReport,
+};
 
 /// How a job is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,24 +65,17 @@ pub enum JobError {
     Stopped,
 }
 
-/// Called with a job's result.
-pub(crate) type Callback<C> = Box<dyn FnOnce(JobResult<C>) + Send>;
-
-struct State<C: Curve> {
-    result: Option<JobResult<C>>,
-    wakers: Vec<Waker>,
-    callbacks: Vec<Callback<C>>,
+/// How a job ended: its result, and what each of its partitions took.
+#[derive(Clone)]
+pub(crate) struct Ended<C: Curve> {
+    pub(crate) result: JobResult<C>,
+    /// None for a job that the engine never had.
+    pub(crate) report: Option<Arc<JobReport>>,
 }
 
-struct Shared<C: Curve> {
-    state: Mutex<State<C>>,
-    ended: Condvar,
-}
-
-impl<C: Curve> Shared<C> {
-    /// No panic can happen while this is locked.
-    fn lock(&self) -> MutexGuard<'_, State<C>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl<C: Curve> From<JobError> for Ended<C> {
+    fn from(error: JobError) -> Self {
+        Self { result: Err(error), report: None }
     }
 }
 
@@ -88,19 +84,19 @@ impl<C: Curve> Shared<C> {
 #[must_use = "the proofs come out of the handle"]
 pub struct JobHandle<C: Curve> {
     id: JobId,
-    shared: Arc<Shared<C>>,
+    ended: Answer<Ended<C>>,
     engine: mpsc::Sender<Message<C>>,
 }
 
 impl<C: Curve> Clone for JobHandle<C> {
     fn clone(&self) -> Self {
-        Self { id: self.id, shared: Arc::clone(&self.shared), engine: self.engine.clone() }
+        Self { id: self.id, ended: self.ended.clone(), engine: self.engine.clone() }
     }
 }
 
 impl<C: Curve> fmt::Debug for JobHandle<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JobHandle({}, ended: {})", self.id, self.try_result().is_some())
+        write!(f, "JobHandle({}, ended: {})", self.id, self.ended.try_get().is_some())
     }
 }
 
@@ -115,45 +111,29 @@ impl<C: Curve> JobHandle<C> {
     /// # Errors
     /// [`JobError`].
     pub fn wait(&self) -> JobResult<C> {
-        let mut state = self.shared.lock();
-        loop {
-            if let Some(result) = &state.result {
-                return result.clone();
-            }
-            state = self.shared.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.ended.wait().result
     }
 
     /// Waits for its end, but not longer than this; `None` if it goes on.
     pub fn wait_timeout(&self, timeout: Duration) -> Option<JobResult<C>> {
-        let end = Instant::now() + timeout;
-        let mut state = self.shared.lock();
-        while state.result.is_none() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            state = self.shared.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        state.result.clone()
+        self.ended.wait_timeout(timeout).map(|e| e.result)
     }
 
     /// The result, if it has ended.
     pub fn try_result(&self) -> Option<JobResult<C>> {
-        self.shared.lock().result.clone()
+        self.ended.try_get().map(|e| e.result)
+    }
+
+    /// What each partition took, if the job has ended, however it did. `None` also for a job that never began: with
+    /// too many partitions, or when the engine had stopped.
+    pub fn report(&self) -> Option<Arc<JobReport>> {
+        self.ended.try_get()?.report
     }
 
     /// Has a function called with the result: on a thread of the engine's that does nothing else, or at once if it
     /// has ended. It must not shut the engine down, which waits for it.
     pub fn on_end(&self, callback: impl FnOnce(JobResult<C>) + Send + 'static) {
-        let mut state = self.shared.lock();
-        match state.result.clone() {
-            None => state.callbacks.push(Box::new(callback)),
-            Some(result) => {
-                drop(state);
-                callback(result);
-            }
-        }
+        self.ended.on_set(move |ended| callback(ended.result));
     }
 
     /// The proofs are not wanted any more. What it holds is freed as soon as the kernels and syntheses under way end.
@@ -167,57 +147,12 @@ impl<C: Curve> Future for JobHandle<C> {
     type Output = JobResult<C>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.shared.lock();
-        if let Some(result) = &state.result {
-            return Poll::Ready(result.clone());
-        }
-        if !state.wakers.iter().any(|w| w.will_wake(context.waker())) {
-            state.wakers.push(context.waker().clone());
-        }
-        Poll::Pending
+        self.ended.poll_value(context).map(|e| e.result)
     }
 }
-
-/// The engine's side of a handle. Dropped without a result, it says that the engine has stopped.
-pub(crate) struct Completer<C: Curve>(Arc<Shared<C>>);
 
 /// A handle and its other side.
-pub(crate) fn handle<C: Curve>(id: JobId, engine: mpsc::Sender<Message<C>>) -> (JobHandle<C>, Completer<C>) {
-    let state = State { result: None, wakers: Vec::new(), callbacks: Vec::new() };
-    let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
-    (JobHandle { id, shared: Arc::clone(&shared), engine }, Completer(shared))
-}
-
-impl<C: Curve> Completer<C> {
-    /// Gives the result to everybody who waits, and returns the functions to be called with it.
-    pub(crate) fn complete(self, result: JobResult<C>) -> Vec<Callback<C>> {
-        self.set(result)
-    }
-
-    fn set(&self, result: JobResult<C>) -> Vec<Callback<C>> {
-        let (wakers, callbacks) = {
-            let mut state = self.0.lock();
-            if state.result.is_some() {
-                return Vec::new();
-            }
-            state.result = Some(result);
-            (std::mem::take(&mut state.wakers), std::mem::take(&mut state.callbacks))
-        };
-        self.0.ended.notify_all();
-        for waker in wakers {
-            // An executor's code: its panic is not the engine's.
-            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
-                tracing::error!("a waker panicked");
-            }
-        }
-        callbacks
-    }
-}
-
-impl<C: Curve> Drop for Completer<C> {
-    fn drop(&mut self) {
-        for callback in self.set(Err(JobError::Stopped)) {
-            callback(Err(JobError::Stopped));
-        }
-    }
+pub(crate) fn handle<C: Curve>(id: JobId, engine: mpsc::Sender<Message<C>>) -> (JobHandle<C>, Completer<Ended<C>>) {
+    let (ended, completer) = answer::answer(|| JobError::Stopped.into());
+    (JobHandle { id, ended, engine }, completer)
 }

@@ -12,11 +12,21 @@
 //! | pool | threads | work |
 //! |---|---|---|
 //! | synthesis | one a partition worker, each with a rayon pool of its own | witnesses |
-//! | preparing, one pool a device | `gpu_workers_per_device` + 1 | keys, preparing, freeing, self-tests |
-//! | computing, one pool a device | 1: the compute lock | [`cuzk_groth16::prove_start`] |
+//! | preparing, one pool a device | `gpu_workers_per_device` + 1 | keys, uploads of assignments, freeing, self-tests |
+//! | computing, one pool a device | 1: the compute lock | [`cuzk_groth16::prove_prepared`] |
 //! | finish | `gpu_threads` | [assembling](cuzk_groth16::PendingProof::finish) every proof, and verifying it |
 //! | runtime | 2 | matrices from disk, replay bundles |
 //! | callback | 1 | [`JobHandle::on_end`] |
+//!
+//! While one partition computes, the assignment of the next is [uploaded](cuzk_groth16::prove_prepare), in device
+//! memory that was reserved for it; everything else on the device (vectors, workspaces, results) is taken under the
+//! compute lock. Each device is planned by itself ([`cuzk_groth16::ResidencyPlan`]): a small one streams what a large
+//! one keeps. [`estimate()`] says what would be chosen on a machine that is not there.
+//!
+//! # What one learns of it
+//! [`Engine::subscribe`] tells each step of each partition as it happens, [`JobHandle::report`] where the time of a
+//! job went, phase by phase, [`Engine::job_status`] where it is and why it waits, and [`Engine::status`] everything at
+//! once.
 //!
 //! # When something goes wrong
 //! A panic on any of these threads is a fault of its attempt. A call to a device that does not return in time
@@ -27,8 +37,8 @@
 //! constraints on the host, so that a bad witness does not fence one device after another. Each failed attempt can be
 //! written down: [`ReplayBundle`].
 //!
-//! A cancelled partition is freed when the call that it is in returns: all the kernels of a partition are one call,
-//! and so is a witness unless its maker asks [`WitnessContext::is_cancelled`].
+//! A cancelled partition is freed when the kernel that runs and the one enqueued behind it have ended; a witness when
+//! it is made, unless its maker asks [`WitnessContext::is_cancelled`].
 //!
 //! # Layering
 //! Imports `cuzk-groth16`, `cuzk-keys`, `cuzk-r1cs`, `cuzk-backend`, `cuzk-curve`, `cuzk-scheduler` and
@@ -75,11 +85,14 @@
 #![forbid(unsafe_code)]
 #![deny(rustdoc::broken_intra_doc_links)]
 
+mod answer;
 mod calls;
 mod config;
 mod device;
 mod engine;
+mod estimate;
 mod job;
+mod keys;
 mod machine;
 mod message;
 mod owner;
@@ -87,17 +100,24 @@ mod plan;
 mod pool;
 mod progress;
 mod replay;
+mod report;
 mod status;
 mod telemetry;
 mod workload;
 
+pub use answer::Answer;
 pub use config::{EngineConfig, MemoryConfig, ReplayConfig, ThreadConfig, ThreadPlan};
 pub use device::DeviceSpec;
 pub use engine::{Engine, Shutdown, StartError};
+pub use estimate::{
+    DescribedCircuit, DescribedDevice, DeviceEstimate, Estimate, EstimateError, PoolEstimate, estimate,
+};
 pub use job::{JobError, JobHandle, JobOptions, JobResult};
+pub use keys::{EvictOutcome, Evicted, KeyRequestError, PreloadOutcome, Preloaded};
 pub use machine::Machine;
 pub use plan::RegisterError;
 pub use progress::{Progress, ProgressStage};
 pub use replay::{DeviceRecord, ReplayBundle};
-pub use status::Status;
-pub use workload::{CircuitSource, LoadedCircuit, SourceError, WitnessContext, Witnesses, Workload};
+pub use report::{JobReport, PartitionReport, Phase, PhaseTimes};
+pub use status::{CircuitStatus, DeviceStatus, JobStatus, Status, Totals};
+pub use workload::{CircuitSource, LoadedCircuit, ReusingWitnesses, SourceError, WitnessContext, Witnesses, Workload};

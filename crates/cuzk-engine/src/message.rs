@@ -12,12 +12,14 @@ use cuzk_r1cs::{Assignment, R1cs};
 use cuzk_scheduler::{CircuitId, Fault, JobId};
 
 use crate::{
+    answer::Completer,
     calls::CallId,
     device::{LoadedKey, Prepared},
-    job::{Completer, JobOptions},
+    job::{Ended, JobOptions},
+    keys::{Evicted, KeyRequestError, Preloaded},
     plan::Plan,
     progress::Progress,
-    status::Status,
+    status::{JobStatus, Status},
     workload::{CircuitSource, Workload},
 };
 
@@ -32,18 +34,20 @@ pub(crate) enum Message<C: Curve> {
         workload: Arc<dyn Workload<C>>,
         partitions: u32,
         options: JobOptions,
-        completer: Completer<C>,
+        completer: Completer<Ended<C>>,
     },
     /// A job is not wanted any more.
     Cancel { job: JobId },
     /// A key is wanted in advance.
-    Preload { circuit: CircuitId },
+    Preload { circuit: CircuitId, completer: Completer<Result<Preloaded, KeyRequestError>> },
     /// A key is to leave.
-    Evict { circuit: CircuitId },
+    Evict { circuit: CircuitId, completer: Completer<Result<Evicted, KeyRequestError>> },
     /// Somebody wants to watch.
     Subscribe { subscriber: mpsc::SyncSender<Progress> },
     /// Somebody wants to know.
     Status { reply: mpsc::Sender<Status> },
+    /// Somebody wants to know about a job.
+    JobStatus { job: JobId, reply: mpsc::Sender<Option<JobStatus>> },
     /// The engine is to stop.
     Shutdown { cancel: bool },
     /// Work that was handed to a thread is over.
@@ -52,10 +56,10 @@ pub(crate) enum Message<C: Curve> {
 
 /// What came of work on one of the threads.
 pub(crate) enum Outcome<C: Curve> {
-    /// A witness, and how long it took.
-    Witness(Result<Assignment<C::Fr>, Fault>, Duration),
-    /// A partition is ready to compute.
-    Prepared(Result<Prepared<C>, Fault>),
+    /// A witness, and what it took.
+    Witness(Result<Assignment<C::Fr>, Fault>, Measured),
+    /// A partition is ready to compute; since when.
+    Prepared(Result<Prepared<C>, Fault>, Instant),
     /// The kernels are done; when they began.
     Proved(Result<Box<PendingProof<C>>, Fault>, Instant),
     /// A verified proof; when its assembly began.
@@ -70,6 +74,13 @@ pub(crate) enum Outcome<C: Curve> {
     Nothing,
     /// It panicked.
     Panicked(String),
+}
+
+/// What making a witness took.
+pub(crate) struct Measured {
+    pub(crate) time: Duration,
+    /// Host memory at the peak, if its maker has said so.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// Why a key was not loaded to a device.

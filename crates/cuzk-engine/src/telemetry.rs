@@ -7,6 +7,8 @@ use cuzk_scheduler::{CircuitId, DeviceId, IdleReason, JobId, Pool, Scheduler, Ti
 use cuzk_timeline as timeline;
 use timeline::{JobEvent, JobMark, Nanos, Outcome, PartitionRef, Recorder, Stage, StageClass, TrackId, TrackKind};
 
+use crate::report::Phase;
+
 /// What a span is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject {
@@ -27,6 +29,7 @@ pub(crate) struct Telemetry {
     finish: TrackId,
     waiting: TrackId,
     prepare: Stage,
+    key_wait: Stage,
 }
 
 impl Telemetry {
@@ -42,16 +45,27 @@ impl Telemetry {
         let finish = recorder.add_track("finish", TrackKind::Finish);
         let waiting = recorder.add_track("waiting", TrackKind::Waiting);
         let prepare = recorder.custom_stage("prepare", StageClass::Transfer);
-        Self { recorder, offset, devices, synthesis, finish, waiting, prepare }
+        let key_wait = recorder.custom_stage("key wait", StageClass::Wait);
+        Self { recorder, offset, devices, synthesis, finish, waiting, prepare, key_wait }
     }
 
     fn at(&self, time: Time) -> Nanos {
         self.offset + time.into()
     }
 
-    /// Bringing a partition to its device.
-    pub(crate) fn prepare_stage(&self) -> Stage {
-        self.prepare
+    /// A phase as a stage.
+    pub(crate) fn stage(&self, phase: Phase) -> Stage {
+        match phase {
+            Phase::Admission => Stage::Queue,
+            Phase::Synthesis => Stage::Witness,
+            Phase::Send => Stage::Send,
+            Phase::Queue => Stage::DeviceQueue,
+            Phase::Key => self.key_wait,
+            Phase::Prepare => self.prepare,
+            Phase::Lock => Stage::LockWait,
+            Phase::Device => Stage::Kernels,
+            Phase::Finish => Stage::Finish,
+        }
     }
 
     /// Where spans of a stage lie.
@@ -63,6 +77,7 @@ impl Telemetry {
             (Stage::Queue | Stage::PermitWait | Stage::Send | Stage::DeviceQueue | Stage::LockWait, _) | (_, None) => {
                 self.waiting
             }
+            (stage, _) if stage == self.key_wait => self.waiting,
             (Stage::Upload | Stage::KeyLoad | Stage::Custom(_), Some((_, transfers))) => transfers,
             (_, Some((device, _))) => device,
         }

@@ -149,7 +149,8 @@ impl<C: Curve, T: Workload<C> + ?Sized> Workload<C> for Arc<T> {
     }
 }
 
-/// A job made of a function from the number of a partition to its witness.
+/// A job made of a function from the number of a partition to its witness. See [`ReusingWitnesses`] for circuits that
+/// are large.
 pub struct Witnesses<F> {
     partitions: u32,
     witness: F,
@@ -177,10 +178,60 @@ where
     }
 }
 
+/// A job made of a function from the number of a partition, and the memory of an assignment that has been proved, to
+/// its witness:
+///
+/// ```
+/// # use bellpepper_core::{Circuit, ConstraintSystem, SynthesisError};
+/// # use blstrs::Scalar;
+/// # use cuzk_curve::Bls12;
+/// # use cuzk_engine::{ReusingWitnesses, Workload};
+/// # use cuzk_r1cs::WitnessCs;
+/// # struct MyCircuit(u32);
+/// # impl Circuit<Scalar> for MyCircuit {
+/// #     fn synthesize<CS: ConstraintSystem<Scalar>>(self, _: &mut CS) -> Result<(), SynthesisError> {
+/// #         Ok(())
+/// #     }
+/// # }
+/// # fn is_a_job(_: impl Workload<Bls12>) {}
+/// let job = ReusingWitnesses::new(10, |index, used| WitnessCs::generate_reusing(MyCircuit(index), used));
+/// # is_a_job(job);
+/// ```
+pub struct ReusingWitnesses<F> {
+    partitions: u32,
+    witness: F,
+}
+
+impl<F> ReusingWitnesses<F> {
+    /// That many partitions.
+    pub fn new<S, E>(partitions: u32, witness: F) -> Self
+    where
+        F: Fn(u32, Option<Assignment<S>>) -> Result<Assignment<S>, E>,
+    {
+        Self { partitions, witness }
+    }
+}
+
+impl<C, E, F> Workload<C> for ReusingWitnesses<F>
+where
+    C: Curve,
+    E: Into<SourceError>,
+    F: Fn(u32, Option<Assignment<C::Fr>>) -> Result<Assignment<C::Fr>, E> + Send + Sync,
+{
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn witness(&self, partition: u32, context: &mut WitnessContext<C::Fr>) -> Result<Assignment<C::Fr>, SourceError> {
+        (self.witness)(partition, context.take_used()).map_err(Into::into)
+    }
+}
+
 /// What the engine offers to whoever makes a witness.
 pub struct WitnessContext<F> {
     pub(crate) cancel: Cancel,
     pub(crate) used: Option<Assignment<F>>,
+    pub(crate) peak_bytes: Option<u64>,
 }
 
 impl<F> WitnessContext<F> {
@@ -190,8 +241,16 @@ impl<F> WitnessContext<F> {
         self.cancel.is_set()
     }
 
-    /// An assignment of the same circuit that has been proved, for the sake of its memory; `None` if none was kept.
-    /// What is not taken is freed.
+    /// Says how much host memory the making took at its peak, the witness included: whoever makes it knows what it
+    /// allocated, nobody else can tell it from what happens beside it. The engine reserves so much for the next ones,
+    /// instead of [`CircuitSource::synthesis_bytes`], and chooses the number of workers by it.
+    pub fn report_bytes(&mut self, peak: u64) {
+        self.peak_bytes = Some(self.peak_bytes.map_or(peak, |most| most.max(peak)));
+    }
+
+    /// An assignment of the same circuit that has been proved, for the sake of its memory, to be given to
+    /// [`WitnessCs::generate_reusing`](cuzk_r1cs::WitnessCs::generate_reusing); `None` if none was kept. What is not
+    /// taken is freed.
     pub fn take_used(&mut self) -> Option<Assignment<F>> {
         self.used.take()
     }

@@ -48,6 +48,7 @@ mod error;
 mod id;
 mod partition;
 pub mod seal;
+mod sealed;
 mod statement;
 mod synthesis;
 pub mod synthetic;
@@ -59,9 +60,10 @@ pub use error::{Fault, FilecoinError, Hex};
 pub use filecoin_proofs_api::RegisteredSealProof;
 pub use id::{CircuitId, PROOF_BYTES_PER_PARTITION, ProofKind, SectorSize, WindowPostVersion};
 pub use partition::Partition;
+pub use sealed::SealedFiles;
 pub use statement::{SealStatement, Statement, UpdateStatement, WindowStatement, WinningStatement, parse_c1};
 pub use synthesis::record;
-pub use vanilla::parse_vanilla_list;
+pub use vanilla::{parse_vanilla_list, write_vanilla_list};
 
 /// The prover id of a storage provider: its actor id (`t01000` is 1000) as unsigned LEB128, left
 /// aligned in 32 bytes.

@@ -135,7 +135,16 @@ impl Partition {
     /// [`FilecoinError::Witness`] if the circuit refuses the vanilla proof,
     /// [`FilecoinError::Published`] or [`FilecoinError::Panicked`] if the published code fails.
     pub fn witness(&self) -> Result<Assignment<Fr>, FilecoinError> {
-        synthesis::witness(self)
+        self.witness_reusing(None)
+    }
+
+    /// As [`witness`](Self::witness), in the memory of an assignment of the same circuit that is not needed any more:
+    /// as [`WitnessCs::generate_reusing`](cuzk_r1cs::WitnessCs::generate_reusing).
+    ///
+    /// # Errors
+    /// As [`witness`](Self::witness).
+    pub fn witness_reusing(&self, used: Option<Assignment<Fr>>) -> Result<Assignment<Fr>, FilecoinError> {
+        synthesis::witness(self, used)
     }
 
     /// Runs the circuit with the names of its constraints and checks each of them: slow and for

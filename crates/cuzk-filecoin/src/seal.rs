@@ -13,16 +13,11 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use filecoin_proofs_api::{
-    PieceInfo, PrivateReplicaInfo, RegisteredPoStProof, RegisteredSealProof, SectorId, UnpaddedBytesAmount, post, seal,
-    update,
-};
+use filecoin_proofs_api::{PieceInfo, RegisteredSealProof, SectorId, UnpaddedBytesAmount, seal, update};
 
 use crate::{
-    FilecoinError, SealStatement, SectorSize, UpdateStatement, WindowPostVersion, WindowStatement, WinningStatement,
-    error::{no_panic, published},
-    parse_c1, prover_id_from_miner,
-    statement::Wrapper,
+    FilecoinError, SealStatement, SealedFiles, SectorSize, UpdateStatement, WindowPostVersion, WindowStatement,
+    WinningStatement, error::published, parse_c1, prover_id_from_miner, sealed::call, statement::Wrapper,
 };
 
 /// What a sector is sealed from. All of it is the caller's: nothing here draws random numbers.
@@ -176,22 +171,17 @@ pub fn seal_sector(dir: &Path, input: &SectorInput<'_>) -> Result<SealedSector, 
     let raw = serde_json::to_vec(&commit).map_err(published("SealCommitPhase1Output"))?;
     let c1 = wrap(input.number, &raw, input.size)?;
 
-    let vanilla = |registered: RegisteredPoStProof| -> Result<Vec<Vec<u8>>, FilecoinError> {
-        let challenges = call("generate_fallback_sector_challenges", || {
-            post::generate_fallback_sector_challenges(registered, &input.randomness, &[sector], prover_id)
-        })?;
-        let info = PrivateReplicaInfo::new(registered, comm_r, replica.cache.clone(), replica.sealed.clone());
-        challenges
-            .values()
-            .map(|challenges| {
-                call("generate_single_vanilla_proof", || {
-                    post::generate_single_vanilla_proof(registered, sector, &info, challenges)
-                })
-            })
-            .collect()
+    let (size, number) = (input.size, input.number);
+    let files = |replica: &Replica, comm_r| SealedFiles {
+        size,
+        number,
+        sealed: replica.sealed.clone(),
+        cache: replica.cache.clone(),
+        comm_r,
     };
-    let winning = vanilla(input.size.winning_proof())?;
-    let window = vanilla(input.size.window_proof(WindowPostVersion::default()))?;
+    let sealed = files(&replica, comm_r);
+    let winning = sealed.winning_vanilla(prover_id, input.randomness)?;
+    let window = sealed.window_vanilla(WindowPostVersion::default(), prover_id, input.randomness)?;
 
     let updated = Replica::create(dir, "update")?;
     let pieces = [updated.write_data(proof, input.update)?];
@@ -213,18 +203,7 @@ pub fn seal_sector(dir: &Path, input: &SectorInput<'_>) -> Result<SealedSector, 
             &pieces,
         )
     })?;
-    let update = call("generate_partition_proofs", || {
-        update::generate_partition_proofs(
-            registered,
-            comm_r,
-            encoded.comm_r_new,
-            encoded.comm_d_new,
-            &replica.sealed,
-            &replica.cache,
-            &updated.sealed,
-            &updated.cache,
-        )
-    })?;
+    let update = sealed.update_vanilla(&files(&updated, encoded.comm_r_new), encoded.comm_d_new)?;
 
     Ok(SealedSector {
         size: input.size,
@@ -240,7 +219,7 @@ pub fn seal_sector(dir: &Path, input: &SectorInput<'_>) -> Result<SealedSector, 
         c1,
         winning,
         window,
-        update: update.into_iter().map(|proof| proof.0).collect(),
+        update,
     })
 }
 
@@ -283,11 +262,6 @@ impl Replica {
         let (piece, _) = call("add_piece", || seal::add_piece(proof, data, &file, length, &[]))?;
         Ok(piece)
     }
-}
-
-/// Calls a published function that returns an `anyhow` result.
-fn call<T, E: std::fmt::Display>(name: &'static str, f: impl FnOnce() -> Result<T, E>) -> Result<T, FilecoinError> {
-    no_panic(name, f)?.map_err(published(name))
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> FilecoinError + '_ {

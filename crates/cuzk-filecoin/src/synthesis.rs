@@ -38,17 +38,17 @@ pub fn record(circuit: CircuitId) -> Result<R1cs<Fr>, FilecoinError> {
     }
 }
 
-pub(crate) fn witness(partition: &Partition) -> Result<Assignment<Fr>, FilecoinError> {
+pub(crate) fn witness(partition: &Partition, used: Option<Assignment<Fr>>) -> Result<Assignment<Fr>, FilecoinError> {
     let size = partition.circuit_id().sector_size;
     match partition.content() {
         Content::Seal(_) => with_shape!(size, Tree => {
-            generate(partition, circuits::porep::<Tree>(partition)?.0)
+            generate(partition, circuits::porep::<Tree>(partition)?.0, used)
         }),
         Content::Post(_) => with_shape!(size, Tree => {
-            generate(partition, circuits::post::<Tree>(partition)?.0)
+            generate(partition, circuits::post::<Tree>(partition)?.0, used)
         }),
         Content::Update(_) => with_shape!(size, Tree => {
-            generate(partition, circuits::update::<Tree>(partition)?.0)
+            generate(partition, circuits::update::<Tree>(partition)?.0, used)
         }),
     }
 }
@@ -73,11 +73,13 @@ fn record_circuit<C: Circuit<Fr>>(circuit: CircuitId, blank: C) -> Result<R1cs<F
         .map_err(|source| FilecoinError::Record { circuit, source })
 }
 
-fn generate<C: Circuit<Fr>>(partition: &Partition, circuit: C) -> Result<Assignment<Fr>, FilecoinError> {
-    no_panic("Circuit::synthesize", || WitnessCs::generate(circuit))?.map_err(|source| FilecoinError::Witness {
-        circuit: partition.circuit_id(),
-        partition: partition.index(),
-        source,
+fn generate<C: Circuit<Fr>>(
+    partition: &Partition,
+    circuit: C,
+    used: Option<Assignment<Fr>>,
+) -> Result<Assignment<Fr>, FilecoinError> {
+    no_panic("Circuit::synthesize", || WitnessCs::generate_reusing(circuit, used))?.map_err(|source| {
+        FilecoinError::Witness { circuit: partition.circuit_id(), partition: partition.index(), source }
     })
 }
 

@@ -25,6 +25,21 @@ pub fn parse_vanilla_list(json: &[u8]) -> Result<Vec<Vec<u8>>, FilecoinError> {
         .collect()
 }
 
+/// Writes what [`parse_vanilla_list`] reads.
+///
+/// ```
+/// let list = vec![vec![1, 2, 3], vec![]];
+/// let json = cuzk_filecoin::write_vanilla_list(&list);
+/// assert_eq!(json, r#"["AQID",""]"#);
+/// assert_eq!(cuzk_filecoin::parse_vanilla_list(json.as_bytes())?, list);
+/// # Ok::<(), cuzk_filecoin::FilecoinError>(())
+/// ```
+pub fn write_vanilla_list(proofs: &[Vec<u8>]) -> String {
+    // Base64 has no character that JSON escapes.
+    let texts: Vec<String> = proofs.iter().map(|proof| format!("\"{}\"", STANDARD.encode(proof))).collect();
+    format!("[{}]", texts.join(","))
+}
+
 /// Reads bincode of exactly `bytes.len()` bytes.
 ///
 /// No count in it can claim more bytes than there are, and a list is allocated at no more than

@@ -45,6 +45,9 @@ pub enum ProveError {
     /// The verifying half of the key is malformed.
     #[error(transparent)]
     BadKey(VerifyError),
+    /// The proof was not wanted any more.
+    #[error("the proof was cancelled")]
+    Cancelled,
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system: {0}")]
     Randomness(String),

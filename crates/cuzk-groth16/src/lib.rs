@@ -11,7 +11,7 @@
 //! | constraint system onto the device | [`DeviceCircuit`] |
 //! | what of the key lies where, and what a proof takes | [`ResidencyPlan`] |
 //! | proving key onto the device | [`DeviceKey`] |
-//! | A·w, B·w, quotient, five MSMs | [`prove_start`] |
+//! | A·w, B·w, quotient, five MSMs | [`prove_start`]; in two parts, and cancellable: [`prove_prepare`], [`prove_prepared`] |
 //! | (A, B, C) from the five sums | [`PendingProof::finish`] |
 //! | QAP at τ, the key's points | [`setup`] |
 //! | pairing check | [`PreparedVerifyingKey`] |
@@ -70,9 +70,12 @@ pub use circuit::DeviceCircuit;
 pub use error::{ProveError, SetupError, VerifyError};
 pub use key::DeviceKey;
 pub use proof::{Proof, proof_bytes};
-pub use prove::{FinishedProof, PendingProof, Randomness, Stage, StageTimes, prove_start};
+pub use prove::{
+    FinishedProof, PendingProof, PreparedProof, Randomness, Stage, StageTimes, prove_prepare, prove_prepared,
+    prove_start,
+};
 pub use residency::{
-    Budget, CircuitShape, Part, Placement, ResidencyError, ResidencyPlan, SectionPlan, assignment_shape,
+    Budget, CircuitShape, Part, Placement, ResidencyError, ResidencyPlan, SectionPlan, Sizing, assignment_shape,
 };
 pub use setup::{setup, setup_deterministic};
 pub use verify::{PreparedVerifyingKey, decode_inputs};

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cuzk_backend::{AssignmentView, Event, MsmScalars, Pending, QuotientPlan, Stream};
+use cuzk_backend::{AssignmentView, DeviceAssignment, Event, MsmScalars, Pending, QuotientPlan, Stream};
 use cuzk_curve::{Curve, repr};
 use cuzk_keys::VerifyingKey;
 use cuzk_r1cs::Assignment;
@@ -117,38 +117,82 @@ pub struct FinishedProof<C: Curve> {
     pub times: StageTimes,
 }
 
+/// A proof whose assignment is on the device, or on its way there.
+#[derive(Debug)]
+pub struct PreparedProof<C: Curve> {
+    assignment: DeviceAssignment,
+    inputs: Vec<C::Fr>,
+    upload: Span,
+}
+
+impl<C: Curve> PreparedProof<C> {
+    /// Waits until the device has the assignment.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn wait(&self) -> Result<(), ProveError> {
+        Ok(self.upload.end.wait()?)
+    }
+}
+
+/// What a stage did in its stream, between two marks.
+#[derive(Debug)]
+struct Span {
+    stage: Stage,
+    begin: Event,
+    end: Event,
+}
+
 /// Marks in a stream where its stages end, and their times by the device's clock.
 struct Clock<'a> {
     stream: &'a Stream,
     begin: Event,
-    marks: Vec<(Stage, Event)>,
+    spans: Vec<Span>,
 }
 
 impl<'a> Clock<'a> {
     fn new(stream: &'a Stream) -> Result<Self, ProveError> {
-        Ok(Self { stream, begin: stream.record()?, marks: Vec::new() })
+        Ok(Self { stream, begin: stream.record()?, spans: Vec::new() })
     }
 
-    /// The work enqueued so far is the end of this stage.
+    /// The work enqueued since the last mark is this stage.
     fn mark(&mut self, stage: Stage) -> Result<(), ProveError> {
-        self.marks.push((stage, self.stream.record()?));
+        let end = self.stream.record()?;
+        let begin = std::mem::replace(&mut self.begin, end.clone());
+        self.spans.push(Span { stage, begin, end });
         Ok(())
-    }
-
-    /// Waits for all stages.
-    fn finish(self) -> Result<StageTimes, ProveError> {
-        let mut times = StageTimes::new();
-        let mut last = &self.begin;
-        for (stage, event) in &self.marks {
-            times.push((*stage, event.elapsed_since(last)?));
-            last = event;
-        }
-        Ok(times)
     }
 }
 
-/// Makes all of a proof that needs the device, and returns when the device is done. What it no longer needs by then (the
-/// evaluation vectors, its copy of the assignment) is freed.
+/// Waits for all of these stages.
+fn times(spans: &[Span]) -> Result<StageTimes, ProveError> {
+    spans.iter().map(|s| Ok((s.stage, s.end.elapsed_since(&s.begin)?))).collect()
+}
+
+/// Whether a proof is still wanted, asked between its operations.
+type Cancelled<'a> = Option<&'a dyn Fn() -> bool>;
+
+/// Enqueues no further operation for a proof that is not wanted any more.
+///
+/// For that it keeps one operation behind the one that runs, instead of all of them: the device has no gap, and what
+/// was enqueued in vain is one operation at most. Where nobody asks nothing waits.
+fn go_on(clock: &Clock<'_>, cancelled: Cancelled<'_>) -> Result<(), ProveError> {
+    let Some(cancelled) = cancelled else { return Ok(()) };
+    let mut behind = clock.spans.iter().rev();
+    let (last, running) = (behind.next(), behind.next());
+    if let Some(span) = running.filter(|_| !cancelled()) {
+        span.end.wait()?;
+    }
+    if !cancelled() {
+        return Ok(());
+    }
+    // The device is not handed on with something still running there.
+    last.map_or(Ok(()), |span| span.end.wait())?;
+    Err(ProveError::Cancelled)
+}
+
+/// Makes all of a proof that needs the device, and returns when the device is done. What it no longer needs by then
+/// (the evaluation vectors, its copy of the assignment) is freed. The same as [`prove_prepare`] and [`prove_prepared`].
 ///
 /// # Errors
 /// Circuit, key and assignment do not belong together (with numbers); the device has no room or fails.
@@ -161,15 +205,26 @@ pub fn prove_start<C: Curve>(
     randomness: Randomness<C::Fr>,
 ) -> Result<PendingProof<C>, ProveError> {
     key.check_fits(circuit)?;
+    let prepared = prove_prepare(stream, circuit, assignment)?;
+    prove_prepared(stream, circuit, key, prepared, randomness, None)
+}
+
+/// The first part of [`prove_start`], which needs nothing of the device but memory for the packed assignment and the
+/// bus: it can be done while another proof computes. Returns at once; [`PreparedProof::wait`] waits for the upload.
+///
+/// # Errors
+/// Circuit and assignment do not belong together (with numbers); the device has no room or fails.
+pub fn prove_prepare<C: Curve>(
+    stream: &Stream,
+    circuit: &DeviceCircuit,
+    assignment: &Assignment<C::Fr>,
+) -> Result<PreparedProof<C>, ProveError> {
     let (n_inputs, n_variables) = (circuit.n_inputs, circuit.n_variables);
     if assignment.n_variables() as u64 != n_variables || assignment.n_inputs() as u64 != n_inputs {
         return Err(ProveError::AssignmentMismatch { expected: n_variables, actual: assignment.n_variables() as u64 });
     }
-    let device = stream.device();
-    let n = 1u64 << circuit.log_n;
-    let mut clock = Clock::new(stream)?;
-
-    let w = stream.upload_assignment(&AssignmentView {
+    let begin = stream.record()?;
+    let uploaded = stream.upload_assignment(&AssignmentView {
         curve: C::ID,
         n_variables,
         ones: assignment.ones(),
@@ -177,37 +232,76 @@ pub fn prove_start<C: Curve>(
         rank: assignment.rank(),
         wide_scalars: repr::as_bytes(assignment.wide_scalars()),
     })?;
-    clock.mark(Stage::Upload)?;
+    let upload = Span { stage: Stage::Upload, begin, end: stream.record()? };
+    let mut inputs = assignment.inputs();
+    inputs.remove(0);
+    Ok(PreparedProof { assignment: uploaded, inputs, upload })
+}
 
+/// The second part of [`prove_start`], on the stream and with the circuit of the first: everything that computes.
+///
+/// `cancelled`, if given, is asked between the operations: when it says true, at most the operation that runs and the
+/// one behind it still end, all is freed, and the call returns [`ProveError::Cancelled`].
+///
+/// # Errors
+/// Circuit, key and assignment do not belong together (with numbers); the device has no room or fails; the proof is not
+/// wanted any more.
+pub fn prove_prepared<C: Curve>(
+    stream: &Stream,
+    circuit: &DeviceCircuit,
+    key: &DeviceKey<C>,
+    prepared: PreparedProof<C>,
+    randomness: Randomness<C::Fr>,
+    cancelled: Option<&dyn Fn() -> bool>,
+) -> Result<PendingProof<C>, ProveError> {
+    key.check_fits(circuit)?;
+    let PreparedProof { assignment: w, inputs, upload } = prepared;
+    let (n_inputs, n_variables) = (circuit.n_inputs, circuit.n_variables);
+    if w.n_variables() != n_variables {
+        return Err(ProveError::AssignmentMismatch { expected: n_variables, actual: w.n_variables() });
+    }
+    let device = stream.device();
+    let n = 1u64 << circuit.log_n;
+    let mut clock = Clock::new(stream)?;
+
+    go_on(&clock, cancelled)?;
     let (a, b) = (device.alloc_for::<C::Fr>(n)?, device.alloc_for::<C::Fr>(n)?);
     stream.evaluate(&circuit.a, &w, &a, n)?;
     stream.evaluate(&circuit.b, &w, &b, n)?;
     clock.mark(Stage::Evaluate)?;
 
+    go_on(&clock, cancelled)?;
     stream.quotient(&QuotientPlan { curve: C::ID, log_n: circuit.log_n }, &a, &b)?;
     drop(b);
     clock.mark(Stage::Quotient)?;
 
+    go_on(&clock, cancelled)?;
     let h = stream.msm(&key.h, &MsmScalars::Dense { buffer: &a, first: 0, len: n - 1 })?;
     drop(a);
     clock.mark(Stage::MsmH)?;
 
+    go_on(&clock, cancelled)?;
     let l = stream
         .msm(&key.l, &MsmScalars::Assignment { assignment: &w, variables: n_inputs..n_variables, density: None })?;
     clock.mark(Stage::MsmL)?;
+
     let dense_in =
         |density| MsmScalars::Assignment { assignment: &w, variables: 0..n_variables, density: Some(density) };
+    go_on(&clock, cancelled)?;
     let a = stream.msm(&key.a, &dense_in(&circuit.a_density))?;
     clock.mark(Stage::MsmA)?;
+
+    go_on(&clock, cancelled)?;
     let b_g1 = stream.msm(&key.b_g1, &dense_in(&circuit.b_density))?;
     clock.mark(Stage::MsmBG1)?;
+
+    go_on(&clock, cancelled)?;
     let b_g2 = stream.msm(&key.b_g2, &dense_in(&circuit.b_density))?;
     clock.mark(Stage::MsmBG2)?;
     drop(w);
 
-    let times = clock.finish()?;
-    let mut inputs = assignment.inputs();
-    inputs.remove(0);
+    let mut times = times(&[upload])?;
+    times.extend(self::times(&clock.spans)?);
     Ok(PendingProof { h, l, a, b_g1, b_g2, randomness, verifying: key.verifying.clone(), inputs, times })
 }
 

@@ -8,11 +8,11 @@ use std::{
 
 use blstrs::Scalar as Fr;
 use cuzk_backend::AssignmentShape;
-use cuzk_curve::{Bls12, CurveId};
+use cuzk_curve::Bls12;
 use cuzk_engine::{CircuitSource, SourceError};
 use cuzk_filecoin::{CircuitId, FilecoinError};
 use cuzk_groth16::CircuitShape;
-use cuzk_keys::{KeyError, KeySource, ignore_progress};
+use cuzk_keys::{Digest, KeyError, KeySource, ignore_progress};
 use cuzk_r1cs::R1cs;
 
 use crate::{keys, measure::WitnessSize};
@@ -79,7 +79,7 @@ pub fn matrices(circuit: CircuitId, cache: &Path, recording: impl FnOnce()) -> R
 
 /// A file of the cache. Its name carries the published identifier, which changes with the circuit, and the version of
 /// this program, whose formats might.
-fn cache_file(circuit: CircuitId, cache: &Path, ending: &str) -> Result<PathBuf, FilecoinError> {
+pub(crate) fn cache_file(circuit: CircuitId, cache: &Path, ending: &str) -> Result<PathBuf, FilecoinError> {
     let identifier = circuit.cache_identifier()?;
     Ok(cache.join(format!("{circuit}-{identifier}-{}.{ending}", env!("CARGO_PKG_VERSION"))))
 }
@@ -116,19 +116,7 @@ impl FilecoinCircuit {
     pub fn with_key(circuit: CircuitId, key: PathBuf, cache: &Path) -> Result<Self, CircuitError> {
         // Whether it is a key is found out before minutes of work.
         keys::look_at(&key)?;
-        std::fs::create_dir_all(cache).map_err(|cause| CircuitError::Cache { path: cache.to_owned(), cause })?;
-        let remembered = cache_file(circuit, cache, "witness.json")?;
-        let size = match WitnessSize::remembered(&remembered) {
-            Some(size) => size,
-            None => {
-                tracing::info!("{circuit}: a witness is measured");
-                let size = WitnessSize::measure(circuit)?;
-                if let Err(error) = size.remember(&remembered) {
-                    tracing::warn!("the size of witnesses of {circuit} is not remembered: {error}");
-                }
-                size
-            }
-        };
+        let size = WitnessSize::cached(circuit, cache)?;
         let name = circuit.to_string();
         Ok(Self { circuit, name, key, cache: cache.to_owned(), size, checked: OnceLock::new() })
     }
@@ -141,6 +129,15 @@ impl FilecoinCircuit {
     /// Where its key is.
     pub fn key_path(&self) -> &Path {
         &self.key
+    }
+
+    /// The digest of the key's content, if the file records it: a native one does, a published one would have to be
+    /// read as a whole.
+    ///
+    /// # Errors
+    /// It cannot be read any more.
+    pub fn recorded_digest(&self) -> Result<Option<Digest>, KeyError> {
+        Ok(keys::look_at(&self.key)?.content_digest)
     }
 
     /// The sizes of the witness that was measured.
@@ -174,19 +171,10 @@ impl CircuitSource<Bls12> for FilecoinCircuit {
     }
 
     fn assignment(&self, _: &CircuitShape) -> AssignmentShape {
-        let WitnessSize { n_variables, n_ones, n_wide, .. } = self.size;
-        // As for plans of single proofs: 1/32 beyond what was measured.
-        let with_margin = |n: u64| (n + n / 32 + 64).min(n_variables);
-        AssignmentShape {
-            curve: CurveId::Bls12_381,
-            n_variables,
-            n_ones: with_margin(n_ones),
-            n_wide: with_margin(n_wide),
-        }
+        self.size.bound()
     }
 
-    /// The witness grows by doubling beside its final form, and the statement is there as it came and parsed.
     fn synthesis_bytes(&self, finished: u64) -> u64 {
-        finished.saturating_mul(2).saturating_add(self.size.statement_bytes.saturating_mul(2))
+        self.size.synthesis_bytes(finished)
     }
 }

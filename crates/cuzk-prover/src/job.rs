@@ -98,8 +98,8 @@ impl Workload<Bls12> for FilecoinJob {
         self.partitions
     }
 
-    fn witness(&self, partition: u32, _: &mut WitnessContext<Fr>) -> Result<Assignment<Fr>, SourceError> {
-        let witness = self.partition(partition)?.witness()?;
+    fn witness(&self, partition: u32, context: &mut WitnessContext<Fr>) -> Result<Assignment<Fr>, SourceError> {
+        let witness = self.partition(partition)?.witness_reusing(context.take_used())?;
         self.witness_made(partition);
         Ok(witness)
     }

@@ -7,6 +7,8 @@ use std::{
 };
 
 use blstrs::Scalar as Fr;
+use cuzk_backend::AssignmentShape;
+use cuzk_curve::CurveId;
 use cuzk_filecoin::{
     CircuitId, FilecoinError, ProofKind, Statement, UpdateStatement, WindowPostVersion, WindowStatement,
     WinningStatement, parse_c1, prover_id_from_miner,
@@ -15,6 +17,8 @@ use cuzk_filecoin::{
 use cuzk_r1cs::Assignment;
 use rand_core::{OsRng, RngCore};
 use serde::{Deserialize, Serialize};
+
+use crate::circuit::{CircuitError, cache_file};
 
 /// The sizes of one witness of a circuit, and of the statement that it came from.
 ///
@@ -53,13 +57,48 @@ impl WitnessSize {
         Ok(Self::of(&statement.partition(0)?.witness()?, bytes))
     }
 
+    /// As [`measure`](Self::measure), unless that was done before and is remembered in a directory.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or the published crates refuse.
+    pub fn cached(circuit: CircuitId, cache: &Path) -> Result<Self, CircuitError> {
+        fs::create_dir_all(cache).map_err(|cause| CircuitError::Cache { path: cache.to_owned(), cause })?;
+        let remembered = cache_file(circuit, cache, "witness.json")?;
+        if let Some(size) = Self::remembered(&remembered) {
+            return Ok(size);
+        }
+        tracing::info!("{circuit}: a witness is measured");
+        let size = Self::measure(circuit)?;
+        if let Err(error) = size.remember(&remembered) {
+            tracing::warn!("the size of witnesses of {circuit} is not remembered: {error}");
+        }
+        Ok(size)
+    }
+
+    /// What no witness of the circuit exceeds: 1/32 beyond what was measured, as for plans of single proofs.
+    pub fn bound(&self) -> AssignmentShape {
+        let with_margin = |n: u64| (n + n / 32 + 64).min(self.n_variables);
+        AssignmentShape {
+            curve: CurveId::Bls12_381,
+            n_variables: self.n_variables,
+            n_ones: with_margin(self.n_ones),
+            n_wide: with_margin(self.n_wide),
+        }
+    }
+
+    /// Bytes of host memory that making a witness takes at its peak, if the finished one has so many: it grows by
+    /// doubling beside its final form, and the statement is there as it came and parsed.
+    pub fn synthesis_bytes(&self, finished: u64) -> u64 {
+        finished.saturating_mul(2).saturating_add(self.statement_bytes.saturating_mul(2))
+    }
+
     /// What was remembered in a file. A file that cannot be read or understood is as good as none.
-    pub(crate) fn remembered(path: &Path) -> Option<Self> {
+    fn remembered(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
     /// Remembers it in a file, which appears whole or not at all.
-    pub(crate) fn remember(&self, path: &Path) -> io::Result<()> {
+    fn remember(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         file.write_all(&serde_json::to_vec(self)?)?;

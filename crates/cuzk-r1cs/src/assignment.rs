@@ -2,7 +2,7 @@
 
 use ff::PrimeField;
 
-use crate::packed::PackedScalars;
+use crate::packed::{PackedParts, PackedScalars, Room};
 
 /// Why values do not form an [`Assignment`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,12 +118,21 @@ impl<F: PrimeField> Assignment<F> {
     /// # Errors
     /// [`AssignmentError::VariableZero`], [`AssignmentError::TooManyVariables`].
     pub fn from_packed(inputs: &[F], aux: PackedScalars<F>) -> Result<Self, AssignmentError> {
+        Self::from_packed_keeping(inputs, aux, Room::default())
+    }
+
+    /// As [`from_packed`](Self::from_packed), with room that is kept for the next one.
+    pub(crate) fn from_packed_keeping(
+        inputs: &[F],
+        aux: PackedScalars<F>,
+        keep: Room,
+    ) -> Result<Self, AssignmentError> {
         let (n_inputs, n_aux) = (inputs.len(), aux.len());
         check_counts(n_inputs, n_aux)?;
         if inputs.first() != Some(&F::ONE) {
             return Err(AssignmentError::VariableZero { n_inputs });
         }
-        let parts = inputs.iter().copied().collect::<PackedScalars<F>>().concat(aux).into_parts();
+        let parts = aux.prepend(&inputs.iter().copied().collect()).into_parts(keep);
         Ok(Self { ones: parts.ones, wide: parts.wide, rank: parts.rank, wide_scalars: parts.scalars, n_inputs, n_aux })
     }
 
@@ -178,6 +187,11 @@ impl<F: PrimeField> Assignment<F> {
             }
         }
         Ok(Self { ones, wide, rank, wide_scalars, n_inputs, n_aux })
+    }
+
+    /// The arrays, for the sake of their memory.
+    pub(crate) fn into_parts(self) -> PackedParts<F> {
+        PackedParts { ones: self.ones, wide: self.wide, rank: self.rank, scalars: self.wide_scalars }
     }
 
     /// Number of inputs, counting ONE.
@@ -257,6 +271,14 @@ impl<F: PrimeField> Assignment<F> {
     /// The inputs, counting ONE.
     pub fn inputs(&self) -> Vec<F> {
         self.iter().take(self.n_inputs).collect()
+    }
+
+    /// Bytes of memory that the arrays hold on to: more than [`bytes`](Self::bytes) where they were made in the memory
+    /// of a larger one ([`WitnessCs::reusing`](crate::WitnessCs::reusing)).
+    pub fn bytes_held(&self) -> usize {
+        (self.ones.capacity() + self.wide.capacity()) * size_of::<u64>()
+            + self.rank.capacity() * size_of::<u32>()
+            + self.wide_scalars.capacity() * size_of::<F>()
     }
 
     /// Memory of all arrays in bytes.

@@ -2,6 +2,8 @@
 
 use ff::PrimeField;
 
+use crate::assignment::Assignment;
+
 /// A vector of field elements in packed form: one bit in `ones` for a 1, one bit in `wide` for a value that
 /// is neither 0 nor 1, and those values densely in `scalars`. A 0 is neither bit.
 ///
@@ -37,6 +39,13 @@ pub struct PackedScalars<F> {
     scalars: Vec<F>,
 }
 
+/// Entries that arrays keep room for, although they are not used: what they had room for before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Room {
+    pub(crate) words: usize,
+    pub(crate) scalars: usize,
+}
+
 /// The arrays of a finished [`PackedScalars`].
 #[derive(Debug)]
 pub(crate) struct PackedParts<F> {
@@ -65,6 +74,23 @@ impl<F: PrimeField> PackedScalars<F> {
             len: 0,
             scalars: Vec::new(),
         }
+    }
+
+    /// No values, in the memory of an assignment that is not needed any more: as long as its arrays are long enough,
+    /// nothing is allocated.
+    pub fn reusing(used: Assignment<F>) -> Self {
+        let PackedParts { mut ones, mut wide, mut rank, mut scalars } = used.into_parts();
+        ones.clear();
+        wide.clear();
+        rank.clear();
+        scalars.clear();
+        Self { ones, wide, rank, scalars, ..Self::new() }
+    }
+
+    /// What its arrays have room for.
+    pub(crate) fn room(&self) -> Room {
+        let words = self.ones.capacity().min(self.wide.capacity()).min(self.rank.capacity());
+        Room { words, scalars: self.scalars.capacity() }
     }
 
     /// Number of values.
@@ -124,12 +150,63 @@ impl<F: PrimeField> PackedScalars<F> {
         self.scalars.extend_from_slice(&other.scalars);
     }
 
-    /// The values of `self` followed by those of `tail`, whose wide values are moved, not copied.
-    pub(crate) fn concat(mut self, mut tail: Self) -> Self {
-        self.append_bitmaps(&tail);
-        tail.scalars.splice(0..0, self.scalars);
-        self.scalars = tail.scalars;
+    /// The values of `head` followed by those of `self`, in the memory of `self`: the bitmaps are shifted in place,
+    /// from their ends on.
+    pub(crate) fn prepend(mut self, head: &Self) -> Self {
+        if head.is_empty() {
+            return self;
+        }
+        let len = head.len + self.len;
+        self.close();
+        let (skip, shift) = (head.len / 64, head.len % 64);
+        let words = len.div_ceil(64);
+        for (bitmap, first, last) in
+            [(&mut self.ones, &head.ones, head.ones_word), (&mut self.wide, &head.wide, head.wide_word)]
+        {
+            let before = bitmap.len();
+            bitmap.resize(words, 0);
+            for word in (0..words - skip).rev() {
+                let of = |word: usize| if word < before { bitmap[word] } else { 0 };
+                let carried = match (shift, word) {
+                    (0, _) | (_, 0) => 0,
+                    _ => of(word - 1) >> (64 - shift),
+                };
+                bitmap[word + skip] = of(word) << shift | carried;
+            }
+            bitmap[..skip].copy_from_slice(first);
+            // Its bits from the head's length on are 0, and so are the shifted ones below it. There is no such word if
+            // the head's length is a multiple of 64 and nothing follows.
+            if let Some(word) = bitmap.get_mut(skip) {
+                *word |= last;
+            }
+        }
+        let mut before = 0u32;
+        self.rank.clear();
+        self.rank.extend(self.wide.iter().map(|word| {
+            let rank = before;
+            before = before.wrapping_add(word.count_ones());
+            rank
+        }));
+        self.scalars.splice(0..0, head.scalars.iter().copied());
+        (self.len, self.wide_before) = (len, before);
+        self.reopen();
         self
+    }
+
+    /// Stores the word being filled, if there is one.
+    fn close(&mut self) {
+        if !self.len.is_multiple_of(64) {
+            self.finish_word(0, 0);
+        }
+    }
+
+    /// Goes on filling the last word, if it is not full.
+    fn reopen(&mut self) {
+        if !self.len.is_multiple_of(64)
+            && let (Some(ones), Some(wide), Some(rank)) = (self.ones.pop(), self.wide.pop(), self.rank.pop())
+        {
+            (self.ones_word, self.wide_word, self.wide_before) = (ones, wide, rank);
+        }
     }
 
     fn append_bitmaps(&mut self, other: &Self) {
@@ -191,15 +268,13 @@ impl<F: PrimeField> PackedScalars<F> {
         })
     }
 
-    /// The arrays, with the last word padded by zeros.
-    pub(crate) fn into_parts(mut self) -> PackedParts<F> {
-        if !self.len.is_multiple_of(64) {
-            self.finish_word(0, 0);
-        }
-        self.ones.shrink_to_fit();
-        self.wide.shrink_to_fit();
-        self.rank.shrink_to_fit();
-        self.scalars.shrink_to_fit();
+    /// The arrays, with the last word padded by zeros. They hold on to no more memory than they need, or `keep` says.
+    pub(crate) fn into_parts(mut self, keep: Room) -> PackedParts<F> {
+        self.close();
+        self.ones.shrink_to(keep.words);
+        self.wide.shrink_to(keep.words);
+        self.rank.shrink_to(keep.words);
+        self.scalars.shrink_to(keep.scalars);
         PackedParts { ones: self.ones, wide: self.wide, rank: self.rank, scalars: self.scalars }
     }
 }

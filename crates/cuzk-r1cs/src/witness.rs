@@ -4,7 +4,7 @@ use bellpepper_core::{Circuit, ConstraintSystem, Index, LinearCombination, Synth
 use ff::PrimeField;
 
 use crate::assignment::{Assignment, AssignmentError};
-use crate::packed::PackedScalars;
+use crate::packed::{PackedScalars, Room};
 
 /// Why running a circuit gave no assignment.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +62,8 @@ pub struct WitnessCs<F> {
     /// Values handed out for writing by `allocate_empty`. They are complete when the borrow ends, that
     /// is at the next call, which packs them first.
     pending: Vec<F>,
+    /// Of the memory that was taken over; kept even where less is needed.
+    room: Room,
 }
 
 impl<F: PrimeField> WitnessCs<F> {
@@ -70,10 +72,49 @@ impl<F: PrimeField> WitnessCs<F> {
     /// # Errors
     /// [`WitnessError`]: the circuit's own error, or too many variables.
     pub fn generate<C: Circuit<F>>(circuit: C) -> Result<Assignment<F>, WitnessError> {
-        let mut cs = Self::new();
+        Self::generate_reusing(circuit, None)
+    }
+
+    /// As [`generate`](Self::generate), in the memory of an assignment that is not needed any more: as long as its
+    /// arrays are long enough, no other large ones are allocated, except for parts that a circuit synthesizes in
+    /// parallel. The result keeps that memory, for the next one.
+    ///
+    /// ```
+    /// # use bellpepper_core::{Circuit, ConstraintSystem, SynthesisError};
+    /// # use blstrs::Scalar;
+    /// # use cuzk_r1cs::WitnessCs;
+    /// # struct Numbers(u64);
+    /// # impl Circuit<Scalar> for Numbers {
+    /// #     fn synthesize<CS: ConstraintSystem<Scalar>>(self, cs: &mut CS) -> Result<(), SynthesisError> {
+    /// #         (0..self.0).try_for_each(|n| cs.alloc(|| "", || Ok(Scalar::from(n))).map(drop))
+    /// #     }
+    /// # }
+    /// // `Numbers(n)` is a circuit with n variables.
+    /// let first = WitnessCs::generate(Numbers(1000))?;
+    /// let (values, memory) = (first.clone(), first.wide_scalars().as_ptr());
+    /// let again = WitnessCs::generate_reusing(Numbers(1000), Some(first))?;
+    /// assert_eq!(again, values);
+    /// assert_eq!(again.wide_scalars().as_ptr(), memory);
+    /// # Ok::<(), cuzk_r1cs::WitnessError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`generate`](Self::generate).
+    pub fn generate_reusing<C: Circuit<F>>(
+        circuit: C,
+        used: Option<Assignment<F>>,
+    ) -> Result<Assignment<F>, WitnessError> {
+        let mut cs = used.map_or_else(Self::new, Self::reusing);
         cs.alloc_input(|| "ONE", || Ok(F::ONE))?;
         circuit.synthesize(&mut cs)?;
         Ok(cs.finish()?)
+    }
+
+    /// Empty, as `ConstraintSystem::new()`, in the memory of an assignment that is not needed any more.
+    pub fn reusing(used: Assignment<F>) -> Self {
+        let aux = PackedScalars::reusing(used);
+        let room = aux.room();
+        Self { inputs: Vec::new(), aux, pending: Vec::new(), room }
     }
 
     /// Number of inputs so far, counting ONE once it is allocated.
@@ -99,7 +140,7 @@ impl<F: PrimeField> WitnessCs<F> {
     /// [`AssignmentError::TooManyVariables`].
     pub fn finish(mut self) -> Result<Assignment<F>, AssignmentError> {
         self.pack_pending();
-        Assignment::from_packed(&self.inputs, self.aux)
+        Assignment::from_packed_keeping(&self.inputs, self.aux, self.room)
     }
 
     #[inline]
@@ -114,7 +155,7 @@ impl<F: PrimeField> ConstraintSystem<F> for WitnessCs<F> {
     type Root = Self;
 
     fn new() -> Self {
-        Self { inputs: Vec::new(), aux: PackedScalars::new(), pending: Vec::new() }
+        Self { inputs: Vec::new(), aux: PackedScalars::new(), pending: Vec::new(), room: Room::default() }
     }
 
     #[inline]

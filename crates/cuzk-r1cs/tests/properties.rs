@@ -138,6 +138,28 @@ proptest! {
         prop_assert_eq!(again, Ok(w));
     }
 
+    /// The memory of any assignment serves any other one, and is kept by it.
+    #[test]
+    fn an_assignment_in_used_memory_is_the_same(
+        used in prop::collection::vec(value::<Scalar>(), 0..400),
+        inputs in prop::collection::vec(value::<Scalar>(), 0..150),
+        aux in prop::collection::vec(value::<Scalar>(), 0..400),
+    ) {
+        let used = Assignment::from_values(&[Scalar::ONE], &used).expect("value 0 is 1");
+        let held = used.bytes_held();
+        let mut cs = WitnessCs::reusing(used);
+        for value in [Scalar::ONE].iter().chain(&inputs) {
+            cs.alloc_input(|| "", || Ok(*value)).expect("there is a value");
+        }
+        for value in &aux {
+            cs.alloc(|| "", || Ok(*value)).expect("there is a value");
+        }
+        let w = cs.finish().expect("value 0 is 1");
+        let inputs: Vec<_> = [Scalar::ONE].into_iter().chain(inputs).collect();
+        prop_assert_eq!(&w, &Assignment::from_values(&inputs, &aux).expect("value 0 is 1"));
+        prop_assert!(w.bytes_held() >= held.max(w.bytes()));
+    }
+
     /// Values, bits, words of bits and whole vectors, in any order.
     #[test]
     fn appending_keeps_the_values(
@@ -210,6 +232,18 @@ fn extend_at_every_bit_offset() {
             let aux = [&before[..], &part, &part].concat();
             let expected = Assignment::from_values(&[Scalar::ONE, input, input], &aux);
             assert_eq!(joined.finish(), expected, "offset {offset}, length {len}");
+        }
+    }
+}
+
+#[test]
+fn inputs_that_fill_words_exactly_are_joined_with_nothing_and_with_words() {
+    for n_inputs in [1usize, 63, 64, 65, 127, 128, 129] {
+        for n_aux in [0usize, 1, 62, 63, 64, 65, 127, 128, 129] {
+            let values = |n: usize| (0..n).map(|i| Scalar::from([1, 0, 7][i % 3])).collect::<Vec<_>>();
+            let (inputs, aux) = (values(n_inputs), values(n_aux));
+            let w = Assignment::from_values(&inputs, &aux).expect("value 0 is 1");
+            assert_eq!(w.iter().collect::<Vec<_>>(), [inputs, aux].concat(), "{n_inputs} inputs, {n_aux} others");
         }
     }
 }

@@ -20,6 +20,14 @@ pub enum Action {
         /// The attempt.
         ticket: Ticket,
     },
+    /// The key of the device that it is assigned to is on its way there, and `Prepare` follows. To be taken note of. No
+    /// answer.
+    AwaitKey {
+        /// The attempt.
+        ticket: Ticket,
+        /// The device.
+        device: DeviceId,
+    },
     /// Bring it to the device, beside whatever computes there; the device's memory is reserved. Answer:
     /// `DevicePrepared` or `Failed`.
     Prepare {

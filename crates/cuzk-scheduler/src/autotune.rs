@@ -15,6 +15,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     CircuitProfile, Config, HostBytes, MeasuredStage, PermitScope, Pool, Priority, Resources, StageTimes, Workers,
+    units::show_bytes,
 };
 
 /// What limits a choice.
@@ -43,6 +44,10 @@ pub struct Choice {
     pub by_devices: Option<usize>,
     /// Bound by memory, and the pool; `None` if a partition holds none.
     pub by_memory: Option<(usize, Pool)>,
+    /// Bytes of host memory that one synthesis takes.
+    pub synthesis_bytes: u64,
+    /// Whether they were measured, not only declared.
+    pub bytes_are_measured: bool,
     /// Bound by cores.
     pub by_cores: usize,
     /// The stage times that it was computed from.
@@ -56,7 +61,16 @@ impl Choice {
             Workers::Fixed(n) => (n, Limit::Configured),
             Workers::Auto => (1, Limit::NoJob),
         };
-        Self { workers, limit, by_devices: None, by_memory: None, by_cores: workers, times: None }
+        Self {
+            workers,
+            limit,
+            by_devices: None,
+            by_memory: None,
+            synthesis_bytes: 0,
+            bytes_are_measured: false,
+            by_cores: workers,
+            times: None,
+        }
     }
 }
 
@@ -85,7 +99,8 @@ impl fmt::Display for Choice {
         if let Some((n, pool)) = self.by_memory {
             write!(f, "; {pool} memory: {n}")?;
         }
-        write!(f, "; cores: {})", self.by_cores)
+        let known = if self.bytes_are_measured { "measured" } else { "declared" };
+        write!(f, "; {} a synthesis, as {known}; cores: {})", show_bytes(self.synthesis_bytes), self.by_cores)
     }
 }
 
@@ -120,7 +135,16 @@ pub fn choose(
             best = bound;
         }
     }
-    Choice { workers: best.0.max(1), limit: best.1, by_devices, by_memory, by_cores, times }
+    Choice {
+        workers: best.0.max(1),
+        limit: best.1,
+        by_devices,
+        by_memory,
+        synthesis_bytes: profile.partition.to_synthesize().host,
+        bytes_are_measured: false,
+        by_cores,
+        times,
+    }
 }
 
 /// How many syntheses a pool carries; `None` if a partition holds nothing of it.

@@ -142,6 +142,14 @@ pub enum Event {
         /// How long.
         took: Duration,
     },
+    /// How much host memory making a witness really took, at its peak. From then on so much is reserved for this
+    /// circuit's syntheses, and a sixteenth more, whether that is more or less than was thought.
+    SynthesisMeasured {
+        /// The circuit.
+        circuit: CircuitId,
+        /// Bytes, the finished witness included.
+        bytes: u64,
+    },
     /// How many bytes of a pool are really in use. What exceeds the reservations is not given to anybody until the next
     /// measurement, so this is to be sent regularly or not at all: a job may wait for the next one.
     MemoryMeasured {

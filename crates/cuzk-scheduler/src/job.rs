@@ -1,10 +1,10 @@
 //! Jobs and their partitions: where each is, and what it holds.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::{
-    DeviceId, FailureCause, Fault, HostBytes, JobRequest, KeyBytes, PartitionBytes, PartitionId, Priority, Reservation,
-    Ticket,
+    DeviceId, FailureCause, Fault, HostBytes, JobRequest, KeyBytes, OnDevice, PartitionBytes, PartitionId, Priority,
+    Reservation, Ticket,
 };
 
 /// Where a partition is.
@@ -132,6 +132,8 @@ pub(crate) struct Partition {
     pub(crate) bytes: PartitionBytes,
     /// What its key costs, as of its admission.
     pub(crate) key: KeyBytes,
+    /// What differs on single devices, as of its admission.
+    pub(crate) exceptions: Arc<[OnDevice]>,
     pub(crate) host: Option<Reservation>,
     pub(crate) pinned: Option<Reservation>,
     pub(crate) device: Option<Reservation>,
@@ -156,6 +158,7 @@ impl Partition {
             device_key: None,
             bytes: PartitionBytes::default(),
             key: KeyBytes::default(),
+            exceptions: Arc::default(),
             host: None,
             pinned: None,
             device: None,
@@ -164,6 +167,11 @@ impl Partition {
             overtaken: 0,
             ready: 0,
         }
+    }
+
+    /// What it and its key take on a device.
+    pub(crate) fn on_device(&self, device: DeviceId) -> OnDevice {
+        OnDevice::of(device, &self.key, &self.bytes, &self.exceptions)
     }
 
     /// Gives back what it holds on the host's side beyond `held`.

@@ -66,7 +66,8 @@
 //!     ..PartitionBytes::default()
 //! };
 //! let key = KeyBytes::default();
-//! let profile = CircuitProfile { name: "porep-32g".into(), key, partition, synthesis_cores: 4.0, expected: None };
+//! let name = "porep-32g".to_owned();
+//! let profile = CircuitProfile { name, key, partition, devices: vec![], synthesis_cores: 4.0, expected: None };
 //! let circuit = CircuitId(0);
 //! let now = Duration::from_secs(1);
 //! scheduler.apply(now, Event::CircuitKnown { circuit, profile })?;
@@ -122,7 +123,7 @@ pub use device::Health;
 pub use event::{Event, EventError, Fault, JobRequest, MeasuredStage};
 pub use ids::{CircuitId, DeviceId, JobId, PartitionId, Priority, Ticket, Time};
 pub use job::Stage;
-pub use profile::{CircuitProfile, HostBytes, KeyBytes, PartitionBytes, Shortage, StageTimes};
+pub use profile::{CircuitProfile, HostBytes, KeyBytes, OnDevice, PartitionBytes, Shortage, StageTimes};
 pub use reason::{Blocked, IdleReason};
 pub use residency::{KeyStatus, KeyTier};
 pub use scheduler::{AuditError, Counts, Scheduler};

@@ -20,6 +20,10 @@ pub struct CircuitProfile {
     pub key: KeyBytes,
     /// What one partition holds, stage by stage.
     pub partition: PartitionBytes,
+    /// What it takes on single devices, where that is not the same as on all others: a small one streams what a large
+    /// one keeps.
+    #[serde(default)]
+    pub devices: Vec<OnDevice>,
     /// Cores that one synthesis keeps busy.
     #[serde(default = "one")]
     pub synthesis_cores: f64,
@@ -49,7 +53,7 @@ pub struct KeyBytes {
 }
 
 impl KeyBytes {
-    /// Bytes of the key in a pool; `None` if it is not needed there.
+    /// Bytes of the key in a pool, on a device that is no exception; `None` if it is not needed there.
     pub fn in_pool(&self, pool: Pool) -> Option<u64> {
         match pool {
             Pool::Host => self.host,
@@ -125,10 +129,48 @@ impl PartitionBytes {
     pub fn held_finishing(&self) -> HostBytes {
         self.finishing
     }
+}
 
-    /// To reserve on the device before it is prepared.
+/// What one partition and its key take on one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnDevice {
+    /// The device: its index.
+    pub device: u16,
+    /// The key; `None`: not needed there.
+    #[serde(default, with = "bytes::option")]
+    pub key: Option<u64>,
+    /// While a partition is prepared, beside another one's kernels.
+    #[serde(default, with = "bytes")]
+    pub prepared: u64,
+    /// Under the compute lock. More than the device has: it is of no use for this circuit.
+    #[serde(default, with = "bytes")]
+    pub running: u64,
+    /// After its kernels, until `prove_finish` returns.
+    #[serde(default, with = "bytes")]
+    pub finishing: u64,
+}
+
+impl OnDevice {
+    /// What `exceptions` say of a device, or else what holds for all.
+    pub(crate) fn of(device: DeviceId, key: &KeyBytes, bytes: &PartitionBytes, exceptions: &[Self]) -> Self {
+        exceptions.iter().find(|e| e.device == device.0).copied().unwrap_or(Self {
+            device: device.0,
+            key: key.device,
+            prepared: bytes.device_prepared,
+            running: bytes.device_running,
+            finishing: bytes.device_finishing,
+        })
+    }
+
+    /// To reserve before it is prepared.
     pub fn to_prepare(&self) -> u64 {
-        self.device_prepared.max(self.device_running).max(self.device_finishing)
+        self.prepared.max(self.running).max(self.finishing)
+    }
+
+    /// One partition and its key.
+    pub(crate) fn alone(&self) -> u64 {
+        self.to_prepare().saturating_add(self.key.unwrap_or(0))
     }
 }
 
@@ -163,9 +205,22 @@ impl CircuitProfile {
         let partition = match pool {
             Pool::Host => host.host,
             Pool::Pinned => host.pinned,
-            Pool::Device(_) => self.partition.to_prepare(),
+            Pool::Device(device) => return self.on_device(device).alone(),
         };
-        partition.saturating_add(self.key.in_pool(pool).unwrap_or(0))
+        partition.saturating_add(self.key_in(pool).unwrap_or(0))
+    }
+
+    /// What one partition and the key take on a device.
+    pub fn on_device(&self, device: DeviceId) -> OnDevice {
+        OnDevice::of(device, &self.key, &self.partition, &self.devices)
+    }
+
+    /// Bytes of the key in a pool; `None` if it is not needed there.
+    pub fn key_in(&self, pool: Pool) -> Option<u64> {
+        match pool {
+            Pool::Host | Pool::Pinned => self.key.in_pool(pool),
+            Pool::Device(device) => self.on_device(device).key,
+        }
     }
 
     /// Whether a device with `capacity` usable bytes can hold one partition and its key.
@@ -182,7 +237,7 @@ impl CircuitProfile {
 
     /// All pools that its key must lie in to be used on `device`.
     pub(crate) fn pools_for(&self, device: DeviceId) -> impl Iterator<Item = (Pool, u64)> + use<> {
-        let key = self.key;
-        [Pool::Host, Pool::Pinned, Pool::Device(device)].into_iter().filter_map(move |p| Some((p, key.in_pool(p)?)))
+        let on_device = self.on_device(device).key.map(|bytes| (Pool::Device(device), bytes));
+        self.shared_pools().chain(on_device)
     }
 }

@@ -27,6 +27,8 @@ pub struct KeyStatus {
     pub pool: Pool,
     /// Whether it can be used (not being loaded or evicted).
     pub loaded: bool,
+    /// Whether it is being evicted.
+    pub leaving: bool,
     /// Bytes reserved for it.
     pub bytes: u64,
     /// Partitions that use it or will.
@@ -265,6 +267,7 @@ impl Residency {
             circuit,
             pool,
             loaded: e.state == State::Loaded,
+            leaving: e.state == State::Leaving,
             bytes: e.reservation.bytes(),
             users: e.users,
         })

@@ -454,13 +454,43 @@ fn auto_chooses_workers_from_memory_cores_and_times_and_says_why() {
     assert_eq!(
         choice.to_string(),
         "11 partition workers, enough to keep the devices busy \
-         (devices: 11 at 19.00 s synthesis and 2.00 s device; host memory: 61; cores: 16)"
+         (devices: 11 at 19.00 s synthesis and 2.00 s device; host memory: 61; 16 B a synthesis, as declared; \
+         cores: 16)"
     );
     profile.partition.synthesized.pinned = 20;
     let choice = choose(&profile, times(19.0, 2.0));
     assert_eq!((choice.workers, choice.limit), (4, autotune::Limit::Memory(Pool::Pinned)));
     profile.partition.synthesized.pinned = 60;
     assert_eq!(choose(&profile, None).workers, 1, "one always");
+}
+
+#[test]
+fn auto_adapts_to_the_bytes_that_a_synthesis_really_takes() {
+    let config = Config { partition_workers: Workers::Auto, ..Config::default() };
+    let mut declared = profile("p", 16, 4, 40);
+    // What is declared is a bound, far above what is needed.
+    declared.partition.synthesis.host = 400;
+    let mut engine = Engine::with(config, Resources { cores: 16, ..machine(1000, 1) }, declared);
+    engine.submit(0, 100, Priority::Normal);
+    let choice = |engine: &Engine| {
+        let choice = engine.scheduler.choice();
+        (choice.workers, choice.limit, choice.synthesis_bytes, choice.bytes_are_measured)
+    };
+    assert_eq!(choice(&engine), (2, autotune::Limit::Memory(Pool::Host), 400, false));
+    assert_eq!((engine.at("synthesis").len(), engine.in_use(Pool::Host)), (2, 800));
+    let circuit = CircuitId(0);
+    engine.apply(Event::SynthesisMeasured { circuit, bytes: 48 });
+    // A sixteenth more than was measured; what is under way keeps what it has.
+    assert_eq!(choice(&engine), (16, autotune::Limit::Cores, 51, true));
+    assert_eq!((engine.at("synthesis").len(), engine.in_use(Pool::Host)), (2 + 200 / 51, 800 + 3 * 51));
+    engine.apply(Event::SynthesisMeasured { circuit, bytes: 160 });
+    engine.apply(Event::SynthesisMeasured { circuit, bytes: 100 });
+    assert_eq!(choice(&engine), (5, autotune::Limit::Memory(Pool::Host), 170, true), "the most that was measured");
+    assert!(engine.scheduler.choice().to_string().contains("host memory: 5; 170 B a synthesis, as measured"));
+    // Never below the witness itself; and what was measured outlives another declaration.
+    engine.apply(Event::CircuitKnown { circuit, profile: profile("p", 200, 4, 40) });
+    assert_eq!(engine.scheduler.choice().synthesis_bytes, 200);
+    engine.drain();
 }
 
 #[test]

@@ -18,6 +18,7 @@ enum Step {
     Pass(u64),
     MeasureMemory(u64),
     MeasureTime { circuit: u32, device: bool, millis: u64 },
+    MeasureSynthesis { circuit: u32, bytes: u64 },
     Preload(u32),
     Evict(u32),
     Grow(u32),
@@ -48,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..150u64).prop_map(Step::MeasureMemory),
         1 => (0..4u32, any::<bool>(), 0..5000u64)
             .prop_map(|(circuit, device, millis)| Step::MeasureTime { circuit, device, millis }),
+        1 => (0..4u32, 0..70u64).prop_map(|(circuit, bytes)| Step::MeasureSynthesis { circuit, bytes }),
         1 => (0..4u32).prop_map(Step::Preload),
         1 => (0..4u32).prop_map(Step::Evict),
         1 => (0..4u32).prop_map(Step::Grow),
@@ -86,6 +88,8 @@ fn circuits(keys: bool) -> [CircuitProfile; 4] {
     let mut list = [profile("a", 20, 5, 30), profile("b", 30, 10, 40), profile("c", 4, 0, 5), profile("d", 25, 5, 60)];
     list[1].partition.synthesized.pinned = 6;
     list[0].partition.device_finishing = 7;
+    // On the second device it takes less of its memory.
+    list[0].devices = vec![OnDevice { device: 1, key: keys.then_some(15), prepared: 5, running: 25, finishing: 2 }];
     if keys {
         (list[0].key, list[1].key, list[3].key) = (resident, streamed, large);
     }
@@ -133,6 +137,9 @@ fn perform(engine: &mut Engine, step: Step) {
             engine.apply(Event::Tick);
         }
         Step::MeasureMemory(bytes) => _ = engine.apply(Event::MemoryMeasured { pool: Pool::Host, bytes }),
+        Step::MeasureSynthesis { circuit, bytes } => {
+            engine.apply(Event::SynthesisMeasured { circuit: CircuitId(circuit), bytes });
+        }
         Step::MeasureTime { circuit, device, millis } => {
             let stage = if device { MeasuredStage::Device } else { MeasuredStage::Synthesis };
             engine.apply(Event::Measured { circuit: CircuitId(circuit), stage, took: Duration::from_millis(millis) });
@@ -143,6 +150,7 @@ fn perform(engine: &mut Engine, step: Step) {
             // A circuit turns out to need more than was thought: at the tenth time, more than the machine has.
             let mut profile = circuits(false)[circuit as usize].clone();
             profile.key = engine.shadow.profile(CircuitId(circuit)).key;
+            profile.devices = engine.shadow.profile(CircuitId(circuit)).devices.clone();
             profile.partition.synthesis.host = engine.shadow.profile(CircuitId(circuit)).partition.synthesis.host + 9;
             engine.apply(Event::CircuitKnown { circuit: CircuitId(circuit), profile });
         }

@@ -1,8 +1,11 @@
-//! The waterfall: one page with everything in it, to be opened from a file.
+//! The waterfall: one page with everything in it, to be opened from a file, and its parts for pages of others.
 //!
 //! Its style sheet and its program are the files beside this one; they are put into the page together with the data,
 //! which is JSON. No text of the timeline becomes markup: `<` is escaped in the JSON, and the program makes text nodes
 //! of names.
+//!
+//! The program is written for data that change: `load(data)`, then `layOut()` and `draw()`. The page of a file does
+//! that once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,15 +21,32 @@ use crate::{
 
 /// Text and, between pairs of `@@`, the names of what goes there.
 const PAGE: &str = include_str!("html/page.html");
-const STYLE: &str = include_str!("html/style.css");
-const PROGRAM: [&str; 6] = [
-    include_str!("html/units.js"),
-    include_str!("html/model.js"),
-    include_str!("html/draw.js"),
-    include_str!("html/panels.js"),
-    include_str!("html/input.js"),
-    include_str!("html/main.js"),
-];
+/// What a whole run needs beside the waterfall.
+const WHOLE_RUN: [&str; 2] = [include_str!("html/summary.js"), include_str!("html/main.js")];
+
+/// The waterfall for pages of others, which show a run that goes on: its markup, its style sheet and its program.
+///
+/// The page needs elements with the ids `theme` and `help` (buttons) beside [`MARKUP`](Self::MARKUP). Its own program
+/// goes behind [`PROGRAM`](Self::PROGRAM), in the same module: it gets what [`Timeline::write_page_data`] writes and
+/// calls `load`, `layOut` and `draw` with it, and at the start `setTheme`, `listenToPointer`, `listenToOverview`,
+/// `listenToKeys` and `listenToSize`.
+#[derive(Debug)]
+pub struct Waterfall;
+
+impl Waterfall {
+    /// What goes into the body.
+    pub const MARKUP: &str = include_str!("html/waterfall.html");
+    /// The style sheet, also of what surrounds the waterfall.
+    pub const STYLE: &str = include_str!("html/style.css");
+    /// The program: a module's begin.
+    pub const PROGRAM: [&str; 5] = [
+        include_str!("html/units.js"),
+        include_str!("html/model.js"),
+        include_str!("html/draw.js"),
+        include_str!("html/panels.js"),
+        include_str!("html/input.js"),
+    ];
+}
 
 impl Timeline {
     /// Writes the waterfall: a page that needs nothing else, neither a network nor a server. `out` should be buffered.
@@ -36,13 +56,25 @@ impl Timeline {
     pub fn write_html(&self, mut out: impl Write) -> io::Result<()> {
         for (place, part) in PAGE.split("@@").enumerate() {
             match part {
-                "style" if place % 2 == 1 => out.write_all(STYLE.as_bytes())?,
-                "program" if place % 2 == 1 => PROGRAM.iter().try_for_each(|file| out.write_all(file.as_bytes()))?,
+                "style" if place % 2 == 1 => out.write_all(Waterfall::STYLE.as_bytes())?,
+                "waterfall" if place % 2 == 1 => out.write_all(Waterfall::MARKUP.as_bytes())?,
+                "program" if place % 2 == 1 => {
+                    let files = Waterfall::PROGRAM.iter().chain(&WHOLE_RUN);
+                    files.map(|file| file.as_bytes()).try_for_each(|file| out.write_all(file))?;
+                }
                 "data" if place % 2 == 1 => serde_json::to_writer(NoMarkup(&mut out), &Data::of(self))?,
                 text => out.write_all(text.as_bytes())?,
             }
         }
         out.flush()
+    }
+
+    /// Writes what the program of a [`Waterfall`] takes: JSON, whose form belongs to that program and changes with it.
+    ///
+    /// # Errors
+    /// Whatever `out` fails with.
+    pub fn write_page_data(&self, out: impl Write) -> io::Result<()> {
+        Ok(serde_json::to_writer(out, &Data::of(self))?)
     }
 }
 
@@ -72,6 +104,8 @@ struct Data<'a> {
     title: &'a str,
     /// Time of day of the timeline's start: milliseconds since 1970 UTC.
     started_unix_ms: Option<u64>,
+    /// The timeline's start itself, in nanoseconds since the recorder's.
+    start: Nanos,
     wall: Nanos,
     stages: Vec<StageData<'a>>,
     circuits: Vec<&'a str>,
@@ -212,6 +246,7 @@ impl<'a> Data<'a> {
         Self {
             title: &timeline.title,
             started_unix_ms: timeline.started_unix_ms.map(|ms| ms.saturating_add(timeline.start.0 / 1_000_000)),
+            start: timeline.start,
             wall: timeline.wall(),
             stages: stage_places.keys().map(stage).collect(),
             circuits: timeline.circuits.values().map(String::as_str).collect(),

@@ -6,7 +6,7 @@
 //!
 //! * a [`Summary`]: utilization and idle time by reason of each device, throughput, mean and 95th percentile of each
 //!   stage, peaks;
-//! * [`Timeline::write_html`]: a waterfall in one self-contained page;
+//! * [`Timeline::write_html`]: a waterfall in one self-contained page ([`Waterfall`]: the same as a part of others);
 //! * [`Timeline::write_perfetto`]: JSON for <https://ui.perfetto.dev>;
 //! * [`Timeline::write`] and [`Timeline::read`]: the native form, to keep it.
 //!
@@ -67,6 +67,7 @@ mod summary;
 mod units;
 
 pub use activity::{Activity, Segment, device_activity};
+pub use html::Waterfall;
 pub use idle::{IdleReason, Pool, UNEXPLAINED};
 pub use model::{
     CircuitId, Dropped, IdleGap, JobEvent, JobId, JobMark, Outcome, PartitionRef, PoolUse, Sample, Span, Timeline,

@@ -55,7 +55,7 @@ fn visit(timeline: &Timeline, person: &str) -> Value {
 }
 
 #[test]
-#[ignore = "needs Chromium, by the name in CHROMIUM or as `chromium`: `cargo xtask oracle` runs it"]
+#[ignore = "needs Chromium, by the name in CHROMIUM or as `chromium`: `cargo xtask services` runs it"]
 fn the_page_of_a_run() {
     let seen = visit(&ten_seconds(), PERSON);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -88,7 +88,7 @@ fn the_page_of_a_run() {
 }
 
 #[test]
-#[ignore = "needs Chromium, by the name in CHROMIUM or as `chromium`: `cargo xtask oracle` runs it"]
+#[ignore = "needs Chromium, by the name in CHROMIUM or as `chromium`: `cargo xtask services` runs it"]
 fn the_page_of_nothing() {
     let seen = visit(&Timeline::default(), PERSON);
     assert_eq!((&seen["errors"], &seen["ready"]), (&serde_json::json!([]), &"true".into()));

@@ -4,6 +4,7 @@ mod made_up;
 
 use cuzk_timeline::{
     IdleReason, JobEvent, JobId, JobMark, Limits, Nanos, Recorder, Span, Stage, StageClass, Timeline, TrackKind,
+    Waterfall,
 };
 use serde_json::Value;
 
@@ -106,4 +107,22 @@ fn times_are_relative_to_the_start_of_a_part() {
     let data = data(&page(&recorder.snapshot(Nanos(50)).between(Nanos(20), Nanos(40))));
     assert_eq!((&data["spans"]["start"][0], &data["spans"]["duration"][0]), (&(-10).into(), &20.into()));
     assert_eq!((&data["wall"], &data["idle"][0]["start"]), (&20.into(), &10.into()));
+}
+
+#[test]
+fn pages_of_others_get_the_same_data_and_what_is_promised() {
+    let timeline = made_up::made_up_run(2, 10);
+    let mut alone = Vec::new();
+    timeline.write_page_data(&mut alone).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&alone).unwrap(), data(&page(&timeline)));
+    let program = Waterfall::PROGRAM.concat();
+    let calls = ["load", "layOut", "draw", "setTheme", "listenToPointer", "listenToOverview", "listenToKeys"];
+    for function in calls.into_iter().chain(["listenToSize"]) {
+        assert!(program.contains(&format!("\nfunction {function}(")), "{function}");
+    }
+    let own = ["theme", "help"];
+    let ids = program.split("byId(\"").skip(1).filter_map(|rest| rest.split('"').next());
+    for id in ids.filter(|id| !own.contains(id)) {
+        assert!(Waterfall::MARKUP.contains(&format!("id=\"{id}\"")), "the program looks for {id}");
+    }
 }

@@ -28,9 +28,9 @@ use sum::{FromXyzz, weighted_sum};
 ///
 /// # Errors
 /// More points than can be numbered.
-pub(crate) fn workspace(device: &Shared, spec: &BasesSpec, scalars: ScalarsShape, room: u64) -> Result<Workspace> {
+pub(crate) fn workspace(multiprocessors: u32, spec: &BasesSpec, scalars: ScalarsShape, room: u64) -> Result<Workspace> {
     layout::table_points(spec)?;
-    Ok(layout::workspace(&sizes(device, spec, scalars), room))
+    Ok(layout::workspace(&Sizes { spec: *spec, scalars, multiprocessors }, room))
 }
 
 fn sizes(device: &Shared, spec: &BasesSpec, scalars: ScalarsShape) -> Sizes {

@@ -10,26 +10,28 @@ use cuzk_backend::AssignmentShape;
 use cuzk_curve::{Curve, repr};
 use cuzk_r1cs::{Assignment, CheckError, R1cs};
 use cuzk_scheduler::{DeviceId, Event, Fault, MeasuredStage, Ticket};
-use cuzk_timeline::{Outcome as End, Stage};
+use cuzk_timeline::Outcome as End;
 
 use super::{Owner, jobs::Held};
 use crate::{
     calls::{Call, CallId, Lane, Purpose},
     device,
-    message::Outcome,
+    message::{Measured, Outcome},
     progress::ProgressStage,
+    report::Phase,
     workload::{Cancel, WitnessContext, Workload},
 };
 
 impl<C: Curve> Owner<C> {
     pub(super) fn synthesize(&mut self, ticket: Ticket) {
-        self.admission_spans(ticket);
+        self.enter(ticket, Some(Phase::Synthesis), End::Ok);
         let index = ticket.partition.index;
         let Some(job) = self.jobs.get_mut(&ticket.partition.job) else { return };
         let Some(circuit) = self.circuits.get_mut(&job.circuit) else { return };
         let Some(partition) = job.partitions.get_mut(index as usize) else { return };
         let cancel = Cancel::default();
         (partition.cancel, partition.device) = (cancel.clone(), None);
+        partition.syntheses += 1;
         let matrices = if partition.suspect { circuit.matrices.clone() } else { None };
         let (used, largest) = (circuit.spare.pop(), circuit.plan.request.assignment);
         let workload = Arc::clone(&job.workload);
@@ -38,9 +40,10 @@ impl<C: Curve> Owner<C> {
                 return Outcome::Nothing;
             }
             let began = Instant::now();
-            let mut context = WitnessContext { cancel, used };
+            let mut context = WitnessContext { cancel, used, peak_bytes: None };
             let witness = witness(&*workload, index, &mut context, &largest, matrices.as_deref());
-            Outcome::Witness(witness.map_err(|cause| Fault::Synthesis { cause }), began.elapsed())
+            let measured = Measured { time: began.elapsed(), bytes: context.peak_bytes };
+            Outcome::Witness(witness.map_err(|cause| Fault::Synthesis { cause }), measured)
         };
         let call = self.call(Lane::Synthesis, None, Purpose::Synthesis(ticket), work);
         self.wait_for(ticket, call);
@@ -49,38 +52,48 @@ impl<C: Curve> Owner<C> {
 
     /// The device queue is the scheduler's order of what lies here: sending moves nothing.
     pub(super) fn send(&mut self, ticket: Ticket) {
-        self.span(ticket, Stage::Send, End::Ok);
+        self.enter(ticket, Some(Phase::Queue), End::Ok);
         self.due.push_back(Event::SendDone { ticket });
     }
 
+    /// It has a slot of a device, and waits for the key there.
+    pub(super) fn await_key(&mut self, ticket: Ticket, id: DeviceId) {
+        self.enter(ticket, Some(Phase::Key), End::Ok);
+        if let Some(partition) = self.partition(ticket.partition) {
+            partition.device = Some(id);
+        }
+    }
+
     pub(super) fn prepare(&mut self, ticket: Ticket, id: DeviceId) {
-        self.span(ticket, Stage::DeviceQueue, End::Ok);
+        self.enter(ticket, Some(Phase::Prepare), End::Ok);
         let Some(job) = self.jobs.get_mut(&ticket.partition.job) else { return };
         let (circuit, workload, index) = (job.circuit, Arc::clone(&job.workload), ticket.partition.index);
         let Some(partition) = job.partitions.get_mut(index as usize) else { return };
         partition.device = Some(id);
-        let cancel = partition.cancel.clone();
+        let (cancel, witness) = (partition.cancel.clone(), partition.witness.clone());
         let opened = self.device(id).and_then(|d| Some((d.device.clone()?, Arc::clone(d.keys.get(&circuit)?))));
-        let Some((device, key)) = opened else {
-            return self.lacks(ticket, "the device is not open, or the key is not there");
+        let (Some((device, key)), Some(witness)) = (opened, witness) else {
+            return self.lacks(ticket, "the device is not open, or the key or the witness is not there");
         };
         let call = self.call(Lane::Preparing(id), Some(id), Purpose::Prepare(ticket), move || {
             if cancel.is_set() {
                 return Outcome::Nothing;
             }
-            Outcome::Prepared(device::prepare(id, &device, key, &*workload, index))
+            let prepared = device::prepare(id, &device, key, (&*workload, index), &witness);
+            drop(witness);
+            Outcome::Prepared(prepared, Instant::now())
         });
         self.wait_for(ticket, call);
         self.tell(ticket, ProgressStage::Preparing(id));
     }
 
     pub(super) fn prove(&mut self, ticket: Ticket, id: DeviceId) {
-        self.span(ticket, Stage::LockWait, End::Ok);
+        self.enter(ticket, Some(Phase::Device), End::Ok);
         let locked_at = self.applied_at;
         let Some(partition) = self.partition(ticket.partition) else { return };
         partition.locked_at = locked_at;
         let held = std::mem::replace(&mut partition.held, Held::Nothing);
-        let (Held::Prepared(prepared), Some(witness)) = (held, partition.witness.clone()) else {
+        let Held::Prepared(prepared) = held else {
             return self.lacks(ticket, "nothing is prepared");
         };
         let cancel = partition.cancel.clone();
@@ -89,9 +102,10 @@ impl<C: Curve> Owner<C> {
                 return Outcome::Nothing;
             }
             let began = Instant::now();
-            let pending = device::prove(id, prepared, &witness);
-            drop(witness);
-            Outcome::Proved(pending, began)
+            match device::prove(id, prepared, &|| cancel.is_set()) {
+                Some(pending) => Outcome::Proved(pending, began),
+                None => Outcome::Nothing,
+            }
         });
         self.wait_for(ticket, call);
         self.tell(ticket, ProgressStage::Proving(id));
@@ -138,21 +152,26 @@ impl<C: Curve> Owner<C> {
             return self.stop(ticket, outcome);
         }
         match outcome {
-            Outcome::Witness(Ok(witness), took) => {
+            Outcome::Witness(Ok(witness), Measured { time, bytes }) => {
                 partition.witness = Some(Arc::new(witness));
-                self.span(ticket, Stage::Witness, End::Ok);
-                self.measured(ticket, MeasuredStage::Synthesis, took);
+                self.enter(ticket, Some(Phase::Send), End::Ok);
+                self.measured(ticket, MeasuredStage::Synthesis, time);
+                if let (Some(bytes), Some(job)) = (bytes, self.jobs.get(&ticket.partition.job)) {
+                    self.due.push_back(Event::SynthesisMeasured { circuit: job.circuit, bytes });
+                }
                 self.tell(ticket, ProgressStage::Synthesized);
                 self.due.push_back(Event::WitnessReady { ticket });
             }
-            Outcome::Prepared(Ok(prepared)) => {
+            Outcome::Prepared(Ok(prepared), at) => {
                 partition.held = Held::Prepared(prepared);
-                self.prepare_span(ticket, End::Ok);
+                partition.prepared_at = at - epoch;
+                self.enter(ticket, Some(Phase::Lock), End::Ok);
                 self.due.push_back(Event::DevicePrepared { ticket });
             }
             Outcome::Proved(Ok(pending), began) => {
                 partition.held = Held::Pending(pending);
-                (partition.kernels_from, partition.computed_at, partition.since) = (began - epoch, now, now);
+                (partition.kernels_from, partition.computed_at) = (began - epoch, now);
+                self.enter(ticket, Some(Phase::Finish), End::Ok);
                 // Freed before the scheduler gives its bytes to somebody else.
                 self.drop_witness(ticket);
                 self.measured(ticket, MeasuredStage::Device, began.elapsed());
@@ -160,6 +179,11 @@ impl<C: Curve> Owner<C> {
             }
             Outcome::Finished(Ok(proof), began) => {
                 self.steps(ticket, &proof.times, began - epoch);
+                self.enter(ticket, None, End::Ok);
+                self.totals.proofs += 1;
+                if let Some(device) = call.device.and_then(|id| self.device_mut(id)) {
+                    device.proofs += 1;
+                }
                 if let Some(partition) = self.partition(ticket.partition) {
                     partition.proof = Some(*proof);
                 }
@@ -167,33 +191,29 @@ impl<C: Curve> Owner<C> {
                 self.due.push_back(Event::FinishDone { ticket });
             }
             Outcome::Witness(Err(fault), _)
-            | Outcome::Prepared(Err(fault))
+            | Outcome::Prepared(Err(fault), _)
             | Outcome::Proved(Err(fault), _)
-            | Outcome::Finished(Err(fault), _) => self.failed(ticket, call.purpose, fault),
+            | Outcome::Finished(Err(fault), _) => self.failed(ticket, fault),
             Outcome::Panicked(text) => {
                 let cause = format!("{} panicked: {text}", call.purpose.name());
                 let fault = match call.purpose {
                     Purpose::Synthesis(_) => Fault::Synthesis { cause },
                     _ => Fault::Device { cause },
                 };
-                self.failed(ticket, call.purpose, fault);
+                self.failed(ticket, fault);
             }
             // Only what was told to stop returns nothing.
             Outcome::Nothing | Outcome::Matrices(_) | Outcome::Key(_) | Outcome::Tested(_) => {
                 let cause = format!("{} returned nothing", call.purpose.name());
-                self.failed(ticket, call.purpose, Fault::Device { cause });
+                self.failed(ticket, Fault::Device { cause });
             }
         }
     }
 
     /// An attempt has failed.
-    pub(super) fn failed(&mut self, ticket: Ticket, purpose: Purpose, fault: Fault) {
-        match purpose {
-            Purpose::Synthesis(_) => self.span(ticket, Stage::Witness, End::Failed),
-            Purpose::Prepare(_) => self.prepare_span(ticket, End::Failed),
-            Purpose::Finish(_) => self.span(ticket, Stage::Finish, End::Failed),
-            _ => self.span(ticket, Stage::Kernels, End::Failed),
-        }
+    pub(super) fn failed(&mut self, ticket: Ticket, fault: Fault) {
+        let witness = self.partition(ticket.partition).is_some_and(|p| p.witness.is_some());
+        self.enter(ticket, Some(if witness { Phase::Queue } else { Phase::Admission }), End::Failed);
         self.note_failure(ticket, &fault);
         if let Some(partition) = self.partition(ticket.partition) {
             partition.suspect |= matches!(fault, Fault::WrongProof { .. });
@@ -213,6 +233,7 @@ impl<C: Curve> Owner<C> {
 
     /// Frees all that a partition has, and `outcome`; then it is stopped.
     fn stop(&mut self, ticket: Ticket, outcome: Outcome<C>) {
+        self.enter(ticket, None, End::Cancelled);
         self.drop_witness(ticket);
         let Some(partition) = self.partition(ticket.partition) else { return };
         let held = std::mem::replace(&mut partition.held, Held::Nothing);
@@ -223,7 +244,7 @@ impl<C: Curve> Owner<C> {
             Held::Pending(pending) => on_device.push(pending),
         }
         match outcome {
-            Outcome::Prepared(Ok(prepared)) => on_device.push(Box::new(prepared)),
+            Outcome::Prepared(Ok(prepared), _) => on_device.push(Box::new(prepared)),
             Outcome::Proved(Ok(pending), _) => on_device.push(pending),
             _ => {}
         }
@@ -249,16 +270,17 @@ impl<C: Curve> Owner<C> {
 
     /// An attempt is void because its device is fenced. Its witness stays.
     pub(super) fn abandon(&mut self, ticket: Ticket, device: DeviceId) {
+        self.enter(ticket, Some(Phase::Queue), End::Cancelled);
         let Some(partition) = self.partition(ticket.partition) else { return };
         partition.cancel.set();
         (partition.cancel, partition.call, partition.device) = (Cancel::default(), None, None);
         if let Held::Prepared(prepared) = std::mem::replace(&mut partition.held, Held::Nothing) {
-            self.free(Some(device), Outcome::Prepared(Ok(prepared)));
+            self.free(Some(device), Outcome::Prepared(Ok(prepared), Instant::now()));
         }
-        self.span(ticket, Stage::Kernels, End::Cancelled);
     }
 
-    /// The witness is not needed any more; its memory may be.
+    /// The witness is not needed any more; its memory may be. Kept is no more than is reserved for it beside the
+    /// matrices.
     fn drop_witness(&mut self, ticket: Ticket) {
         let spare_witnesses = self.config.memory.spare_witnesses as usize;
         let Some(job) = self.jobs.get_mut(&ticket.partition.job) else { return };
@@ -267,6 +289,7 @@ impl<C: Curve> Owner<C> {
         if let (Some(circuit), Ok(witness)) = (self.circuits.get_mut(&job.circuit), Arc::try_unwrap(witness))
             && circuit.matrices.is_some()
             && circuit.spare.len() < spare_witnesses
+            && witness.bytes_held() as u64 <= circuit.plan.request.assignment.bytes()
         {
             circuit.spare.push(witness);
         }

@@ -35,6 +35,12 @@ pub(crate) struct DeviceState<C: Curve> {
     pub(super) keys: BTreeMap<CircuitId, Arc<LoadedKey<C>>>,
     /// Keys to be loaded when their matrices are there.
     pub(super) waiting: Vec<CircuitId>,
+    /// How long its kernels' thread has worked.
+    pub(super) busy: Duration,
+    /// Proofs from here that were verified.
+    pub(super) proofs: u64,
+    /// Attempts that failed here.
+    pub(super) failures: u64,
     /// Since when a self-test has been wanted that has not begun, because calls are still under way.
     test_wanted: Option<Time>,
 }
@@ -52,6 +58,9 @@ impl<C: Curve> DeviceState<C> {
             computing: Pool::new(&format!("cuzk-device-{index}"), 1, 0)?,
             keys: BTreeMap::new(),
             waiting: Vec::new(),
+            busy: Duration::ZERO,
+            proofs: 0,
+            failures: 0,
             test_wanted: None,
         })
     }
@@ -92,7 +101,7 @@ impl<C: Curve> Owner<C> {
             match (purpose, waiting) {
                 (Purpose::SelfTest, _) => self.due.push_back(Event::DeviceSelfTest { device, passed: false }),
                 // The scheduler has its kernels behind it: this one must be said to have failed.
-                (Purpose::Finish(_), Some((ticket, false))) => self.failed(ticket, purpose, Fault::Device { cause }),
+                (Purpose::Finish(_), Some((ticket, false))) => self.failed(ticket, Fault::Device { cause }),
                 (_, waiting) => {
                     if let Some((ticket, _)) = waiting {
                         self.note_failure(ticket, &Fault::Device { cause: cause.clone() });

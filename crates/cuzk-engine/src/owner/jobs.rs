@@ -12,10 +12,12 @@ use cuzk_timeline::JobEvent;
 
 use super::Owner;
 use crate::{
+    answer::Completer,
     calls::{CallId, Lane, Purpose},
     device::Prepared,
-    job::{Completer, JobError, JobOptions, JobResult},
+    job::{Ended, JobError, JobOptions, JobResult},
     message::Outcome,
+    report::{JobReport, PartitionReport, Phase, PhaseTimes},
     workload::{Cancel, Workload},
 };
 
@@ -23,7 +25,8 @@ use crate::{
 pub(super) struct JobState<C: Curve> {
     pub(super) circuit: CircuitId,
     pub(super) workload: Arc<dyn Workload<C>>,
-    completer: Completer<C>,
+    completer: Completer<Ended<C>>,
+    submitted: Time,
     pub(super) partitions: Vec<PartitionState<C>>,
 }
 
@@ -48,9 +51,15 @@ pub(super) struct PartitionState<C: Curve> {
     pub(super) aborting: bool,
     /// Its last proof did not verify: was it the device, or is it the witness?
     pub(super) suspect: bool,
-    /// When what it does or waits for now began.
+    /// What it does or waits for now, and since when; `None` when it is over.
+    pub(super) phase: Option<Phase>,
     pub(super) since: Time,
-    /// When it got the compute lock, when its kernels began, and when it gave the lock back.
+    pub(super) times: PhaseTimes,
+    pub(super) syntheses: u32,
+    pub(super) failures: u32,
+    /// When its assignment was on the device, when it got the compute lock, when its kernels began, and when it gave
+    /// the lock back.
+    pub(super) prepared_at: Time,
     pub(super) locked_at: Time,
     pub(super) kernels_from: Time,
     pub(super) computed_at: Time,
@@ -67,7 +76,12 @@ impl<C: Curve> PartitionState<C> {
             device: None,
             aborting: false,
             suspect: false,
+            phase: Some(Phase::Admission),
             since,
+            times: PhaseTimes::default(),
+            syntheses: 0,
+            failures: 0,
+            prepared_at: Time::ZERO,
             locked_at: Time::ZERO,
             kernels_from: Time::ZERO,
             computed_at: Time::ZERO,
@@ -84,13 +98,13 @@ impl<C: Curve> Owner<C> {
         workload: Arc<dyn Workload<C>>,
         partitions: u32,
         options: JobOptions,
-        completer: Completer<C>,
+        completer: Completer<Ended<C>>,
     ) {
         let now = self.now();
         let JobOptions { priority, deadline } = options;
         let deadline = deadline.map(|d| now.saturating_add(d));
         let states = (0..partitions).map(|_| PartitionState::new(now)).collect();
-        self.jobs.insert(job, JobState { circuit, workload, completer, partitions: states });
+        self.jobs.insert(job, JobState { circuit, workload, completer, submitted: now, partitions: states });
         if let (Some(telemetry), Some(state)) = (&self.telemetry, self.circuits.get(&circuit)) {
             telemetry.submitted(job, now, &state.plan.profile.name, circuit, partitions);
         }
@@ -124,27 +138,40 @@ impl<C: Curve> Owner<C> {
     }
 
     fn end(&mut self, job: JobId, result: impl FnOnce(Option<Arc<[FinishedProof<C>]>>) -> JobResult<C>) {
-        let Some(JobState { workload, completer, partitions, .. }) = self.jobs.remove(&job) else { return };
+        let Some(JobState { circuit, workload, completer, submitted, partitions }) = self.jobs.remove(&job) else {
+            return;
+        };
+        let ended = self.now();
+        let report = |(index, p): (u32, &PartitionState<C>)| {
+            let mut times = p.times;
+            if let Some(phase) = p.phase {
+                times.add(phase, ended.saturating_sub(p.since));
+            }
+            let &PartitionState { syntheses, failures, device, .. } = p;
+            PartitionReport { index, syntheses, failures, device, proved: p.proof.is_some(), times }
+        };
+        let reports = (0..).zip(&partitions).map(report).collect();
+        let report = Arc::new(JobReport { job, circuit, submitted, ended, partitions: reports });
         let result = result(partitions.into_iter().map(|p| p.proof).collect());
+        *match &result {
+            Ok(_) => &mut self.totals.jobs_completed,
+            Err(JobError::Cancelled) => &mut self.totals.jobs_cancelled,
+            Err(JobError::Refused(_) | JobError::Invalid(_)) => &mut self.totals.jobs_refused,
+            Err(_) => &mut self.totals.jobs_failed,
+        } += 1;
         if let Some(telemetry) = &self.telemetry {
             let event = match &result {
                 Ok(_) => JobEvent::Completed,
                 Err(JobError::Cancelled) => JobEvent::Cancelled,
                 Err(error) => JobEvent::Failed { cause: error.to_string() },
             };
-            telemetry.mark(job, self.now(), event);
+            telemetry.mark(job, ended, event);
         }
-        let callbacks = completer.complete(result.clone());
+        self.answer(completer, Ended { result, report: Some(report) });
         // Somebody else's code.
         self.call(Lane::Runtime, None, Purpose::Errand, move || {
             drop(workload);
             Outcome::Nothing
         });
-        if !callbacks.is_empty() {
-            self.call(Lane::Callback, None, Purpose::Errand, move || {
-                callbacks.into_iter().for_each(|callback| callback(result.clone()));
-                Outcome::Nothing
-            });
-        }
     }
 }

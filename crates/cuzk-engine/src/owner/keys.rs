@@ -76,13 +76,13 @@ impl<C: Curve> Owner<C> {
         let pool = Pool::Device(id);
         let opened = self.device(id).and_then(|d| d.device.clone());
         let state = self.circuits.get(&circuit);
-        let parts = state.and_then(|s| Some((Arc::clone(&s.source), s.plan.request, s.matrices.clone()?)));
+        let parts = state.and_then(|s| Some((Arc::clone(&s.source), s.plan.request.clone(), s.matrices.clone()?)));
         let (Some(device), Some((source, request, matrices))) = (opened, parts) else {
             let cause = "the device is not open, or the matrices are not in memory".to_owned();
             return self.due.push_back(Event::KeyLoadFailed { circuit, pool, cause });
         };
         self.call_with_progress(Lane::Preparing(id), Some(id), Purpose::LoadKey(circuit), move |call| {
-            let key = device::load_key(&device, &matrices, &*source, &request, &|| call.sign_of_life());
+            let key = device::load_key(&device, &matrices, &*source, (&request, id), &|| call.sign_of_life());
             drop(matrices);
             Outcome::Key(key)
         });

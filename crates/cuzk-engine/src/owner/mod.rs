@@ -7,6 +7,7 @@ mod attempts;
 mod devices;
 mod jobs;
 mod keys;
+mod requests;
 mod watch;
 
 use std::{
@@ -17,7 +18,7 @@ use std::{
 };
 
 use cuzk_curve::Curve;
-use cuzk_scheduler::{Action, CircuitId, DeviceId, Event, JobId, Scheduler, Time};
+use cuzk_scheduler::{Action, CircuitId, DeviceId, Event, EventError, JobId, Scheduler, Time};
 use cuzk_timeline::Recorder;
 
 use crate::{
@@ -28,13 +29,14 @@ use crate::{
     pool::{Afterwards, Pool, Task},
     progress::{Progress, ProgressStage, Subscribers},
     replay::DeviceRecord,
-    status::Status,
+    status::Totals,
     telemetry::Telemetry,
 };
 
 pub(crate) use devices::DeviceState;
 use jobs::JobState;
 use keys::CircuitState;
+use requests::Requests;
 
 /// Threads that are no device's.
 pub(crate) struct Pools {
@@ -64,6 +66,8 @@ pub(crate) struct Owner<C: Curve> {
     /// Events for the scheduler, in their order.
     due: VecDeque<Event>,
     subscribers: Subscribers,
+    requests: Requests,
+    totals: Totals,
     telemetry: Option<Telemetry>,
     /// When the last event was applied.
     applied_at: Time,
@@ -105,6 +109,8 @@ impl<C: Curve> Owner<C> {
             calls: Calls::default(),
             due: VecDeque::new(),
             subscribers: Subscribers::default(),
+            requests: Requests::default(),
+            totals: Totals::default(),
             telemetry,
             applied_at: Time::ZERO,
             permits_full_since: None,
@@ -165,12 +171,16 @@ impl<C: Curve> Owner<C> {
                 self.submit(job, circuit, workload, partitions, options, completer);
             }
             Message::Cancel { job } => self.due.push_back(Event::Cancelled { job }),
-            Message::Preload { circuit } => self.due.push_back(Event::PreloadRequested { circuit }),
-            Message::Evict { circuit } => self.due.push_back(Event::EvictRequested { circuit }),
+            Message::Preload { circuit, completer } => self.preload(circuit, completer),
+            Message::Evict { circuit, completer } => self.evict(circuit, completer),
             Message::Subscribe { subscriber } => self.subscribers.add(subscriber),
             Message::Status { reply } => {
                 // Who asked may have gone.
                 let _gone = reply.send(self.status());
+            }
+            Message::JobStatus { job, reply } => {
+                // As above.
+                let _gone = reply.send(self.job_status(job));
             }
             Message::Shutdown { cancel } => self.due.push_back(Event::Shutdown { cancel }),
             Message::Returned { call, outcome } => self.returned(call, outcome),
@@ -180,19 +190,28 @@ impl<C: Curve> Owner<C> {
     /// Tells the scheduler what is due, and does what it says, until nothing is due.
     fn settle(&mut self) {
         while let Some(event) = self.due.pop_front() {
-            let now = self.now();
-            self.applied_at = now;
             let submitted = if let Event::JobSubmitted(request) = &event { Some(request.job) } else { None };
-            match self.scheduler.apply(now, event) {
-                Ok(actions) => actions.into_iter().for_each(|action| self.perform(action)),
-                Err(error) => match submitted {
-                    Some(job) => self.reject(job, error),
-                    // News that came too late, or of what somebody named who was wrong.
-                    None => tracing::debug!("{error}"),
-                },
+            if let Event::KeyEvicted { circuit, pool } = &event {
+                self.requests.evicted(*circuit, *pool);
             }
-            self.look(now);
+            match (self.apply(event), submitted) {
+                (Ok(()), _) => {}
+                (Err(error), Some(job)) => self.reject(job, error),
+                // News that came too late, or of what somebody named who was wrong.
+                (Err(error), None) => tracing::debug!("{error}"),
+            }
+            self.answer_requests();
         }
+    }
+
+    /// Tells the scheduler one thing, and does what it says.
+    fn apply(&mut self, event: Event) -> Result<(), EventError> {
+        let now = self.now();
+        self.applied_at = now;
+        let actions = self.scheduler.apply(now, event)?;
+        actions.into_iter().for_each(|action| self.perform(action));
+        self.look(now);
+        Ok(())
     }
 
     /// Every action.
@@ -200,6 +219,7 @@ impl<C: Curve> Owner<C> {
         match action {
             Action::StartSynthesis { ticket } => self.synthesize(ticket),
             Action::Send { ticket } => self.send(ticket),
+            Action::AwaitKey { ticket, device } => self.await_key(ticket, device),
             Action::Prepare { ticket, device } => self.prepare(ticket, device),
             Action::Start { device, batch } => batch.into_iter().for_each(|ticket| self.prove(ticket, device)),
             Action::Finish { ticket } => self.finish(ticket),
@@ -208,7 +228,8 @@ impl<C: Curve> Owner<C> {
             Action::LoadKey { circuit, pool } => self.load_key(circuit, pool),
             Action::EvictKey { circuit, pool } => self.evict_key(circuit, pool),
             Action::PreloadRefused { circuit, cause } => {
-                tracing::warn!("the key of {circuit} is not preloaded: {cause}")
+                tracing::warn!("the key of {circuit} is not preloaded: {cause}");
+                self.requests.refused(circuit, &cause);
             }
             Action::EvictRefused { circuit, pool, users } => {
                 tracing::info!("the key of {circuit} stays in {pool} memory: {users} partitions use it");
@@ -283,7 +304,8 @@ impl<C: Curve> Owner<C> {
 
     /// Frees what came of a call that nobody waits for.
     fn free(&mut self, device: Option<DeviceId>, outcome: Outcome<C>) {
-        let on_device = matches!(&outcome, Outcome::Prepared(Ok(_)) | Outcome::Proved(Ok(_), _) | Outcome::Key(Ok(_)));
+        let on_device =
+            matches!(&outcome, Outcome::Prepared(Ok(_), _) | Outcome::Proved(Ok(_), _) | Outcome::Key(Ok(_)));
         if let Some(device) = device.filter(|_| on_device) {
             self.call(Lane::Preparing(device), Some(device), Purpose::Free, move || {
                 drop(outcome);
@@ -296,6 +318,12 @@ impl<C: Curve> Owner<C> {
         let Some(call) = self.calls.remove(id) else { return };
         if call.is_written_off() {
             return;
+        }
+        if let Lane::Computing(device) = call.lane {
+            let held = call.began().map_or(Duration::ZERO, |began| began.elapsed());
+            if let Some(device) = self.device_mut(device) {
+                device.busy += held;
+            }
         }
         match call.purpose {
             Purpose::Stop(ticket) => {
@@ -327,19 +355,6 @@ impl<C: Curve> Owner<C> {
     fn tell(&mut self, ticket: cuzk_scheduler::Ticket, stage: ProgressStage) {
         let at = self.now();
         self.subscribers.tell(&Progress { ticket, stage, at });
-    }
-
-    fn status(&self) -> Status {
-        let scheduler = &self.scheduler;
-        let device = |d: &DeviceState<C>| Some((d.id, scheduler.health(d.id)?, scheduler.idle_reason(d.id)));
-        Status {
-            counts: scheduler.counts(),
-            memory: scheduler.budget().pools().collect(),
-            keys: scheduler.keys().collect(),
-            devices: self.devices.iter().filter_map(device).collect(),
-            workers: scheduler.choice().to_string(),
-            audit: scheduler.audit(),
-        }
     }
 
     /// Ends the threads, except for those that hang.

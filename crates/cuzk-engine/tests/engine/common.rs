@@ -13,12 +13,12 @@ use cuzk_conformance::faults::Faults;
 use cuzk_curve::Bls12;
 use cuzk_engine::{
     CircuitSource, DeviceSpec, Engine, EngineConfig, JobError, JobHandle, JobOptions, LoadedCircuit, MemoryConfig,
-    SourceError, Status, ThreadConfig, WitnessContext, Witnesses, Workload,
+    Preloaded, SourceError, Status, ThreadConfig, WitnessContext, Witnesses, Workload,
 };
 use cuzk_groth16::{CircuitShape, setup_deterministic};
 use cuzk_keys::{KeySource, Provenance, ProvingKey, Section, VerifyingKey};
 use cuzk_r1cs::{Assignment, R1cs, RecordingCs, WitnessCs};
-use cuzk_scheduler::{Pool, TotalBudget, Workers};
+use cuzk_scheduler::{CircuitId, Pool, TotalBudget, Workers};
 use ff::Field;
 use group::{Curve as _, Group, prime::PrimeCurveAffine};
 
@@ -249,6 +249,13 @@ pub(crate) fn until(engine: &Engine<Bls12>, what: &str, holds: impl Fn(&Status) 
     }
 }
 
+/// Brings a key to the devices.
+pub(crate) fn expect_preloaded(engine: &Engine<Bls12>, circuit: CircuitId) -> Preloaded {
+    let preloaded = engine.preload(circuit).wait_timeout(Duration::from_secs(60)).expect("an answer").unwrap();
+    assert!(preloaded.is_complete(), "{preloaded:?}");
+    preloaded
+}
+
 /// Bytes reserved of a pool.
 pub(crate) fn reserved(status: &Status, pool: Pool) -> u64 {
     status.memory.iter().find(|(p, _)| *p == pool).map_or(0, |(_, usage)| usage.in_use)
@@ -267,7 +274,7 @@ pub(crate) fn expect_clean(engine: &Engine<Bls12>) {
 }
 
 /// The next proof works, and leaves the device with its keys alone.
-pub(crate) fn expect_next(engine: &Engine<Bls12>, circuit: cuzk_scheduler::CircuitId, steps: usize) {
+pub(crate) fn expect_next(engine: &Engine<Bls12>, circuit: CircuitId, steps: usize) {
     let job = engine.submit(circuit, squares(1000, steps, 2), JobOptions::default());
     expect_squares(&job, 1000, steps, 2);
     expect_clean(engine);

@@ -114,7 +114,7 @@ fn a_device_that_cannot_be_opened_anew_waits_until_what_hangs_has_returned() {
     toy.faults.inject(Trigger::Call(Call::EventWait, 0), Fault::Hang);
     let job = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
     let failed_one = |h: &Health| matches!(h, Health::Quarantined { failed_tests: 1.., .. });
-    until(&engine, "a failed self-test", |s| s.devices.iter().any(|(_, health, _)| failed_one(health)));
+    until(&engine, "a failed self-test", |s| s.devices.iter().any(|d| failed_one(&d.health)));
     assert!(job.try_result().is_none());
     toy.faults.release();
     expect_squares(&job, 1, STEPS, 1);
@@ -234,7 +234,7 @@ fn a_lost_device_is_retired_and_another_one_goes_on() {
     let job = engine.submit(circuit, squares(1, STEPS, 3), JobOptions::default());
     expect_squares(&job, 1, STEPS, 3);
     let status = engine.status().unwrap();
-    assert_eq!(status.devices[0].1, Health::Retired);
+    assert_eq!(status.devices[0].health, Health::Retired);
     expect_next(&engine, circuit, STEPS);
 }
 

@@ -13,9 +13,11 @@ use std::{
 
 use cuzk_conformance::faults::{Call, Fault, Trigger};
 use cuzk_curve::Bls12;
-use cuzk_engine::{DeviceSpec, Engine, EngineConfig, JobError, JobOptions, Shutdown, ThreadConfig, Witnesses};
+use cuzk_engine::{
+    DeviceSpec, Engine, EngineConfig, JobError, JobHandle, JobOptions, Shutdown, ThreadConfig, Witnesses,
+};
 use cuzk_r1cs::WitnessCs;
-use cuzk_scheduler::{DeviceId, FailureCause, Fault as Failure, Pool, TotalBudget};
+use cuzk_scheduler::{Blocked, DeviceId, FailureCause, Fault as Failure, Pool, Stage as Place, TotalBudget};
 use cuzk_timeline::{Limits, Outcome, Recorder, Stage, StageClass, Summary};
 
 use crate::common::*;
@@ -30,12 +32,81 @@ fn lesson_4_one_compute_lock_a_device() {
     let jobs: Vec<_> = (0..4).map(|x| engine.submit(circuit, squares(x, STEPS, 5), JobOptions::default())).collect();
     jobs.iter().enumerate().for_each(|(x, job)| expect_squares(job, x as u64, STEPS, 5));
     for (index, toy) in toys.iter().enumerate() {
-        for call in [Call::AssignmentCreate, Call::Evaluate, Call::Quotient, Call::Msm, Call::EventWait] {
-            let computing = BTreeSet::from([format!("cuzk-device-{index}")]);
-            assert!(toy.faults.threads(call).is_subset(&computing), "{call:?}: {:?}", toy.faults.threads(call));
-        }
+        let only_on = |name: String, calls: &[Call]| {
+            for call in calls {
+                let (threads, allowed) = (toy.faults.threads(*call), BTreeSet::from([name.clone()]));
+                assert!(threads.is_subset(&allowed), "{call:?}: {threads:?}");
+            }
+        };
+        only_on(format!("cuzk-device-{index}"), &[Call::BufferCreate, Call::Evaluate, Call::Quotient, Call::Msm]);
+        only_on(format!("cuzk-prep-{index}"), &[Call::AssignmentCreate, Call::StreamCreate]);
     }
     assert!(toys.iter().any(|t| t.faults.count(Call::Msm) > 0));
+}
+
+/// Bytes on the device of the key of the circuit, of an assignment, and of what computes; without them there is no
+/// proof.
+fn sizes() -> (u64, u64) {
+    let toy = Toy::new();
+    let engine = engine(config(1), vec![toy.spec()]);
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    expect_preloaded(&engine, circuit);
+    let key = toy.in_use().0;
+    let job = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
+    expect_squares(&job, 1, STEPS, 1);
+    let reserved = engine.status().unwrap().memory.iter().find(|(p, _)| *p == Pool::Device(DeviceId(0))).unwrap().1;
+    (key, reserved.high_water - key)
+}
+
+#[test]
+fn lesson_4_the_next_is_prepared_while_the_present_computes() {
+    let recorder = Arc::new(Recorder::new("lesson 4", Limits::default()));
+    let toy = Toy::new();
+    let engine: Engine<Bls12> = Engine::start_recorded(config(2), vec![toy.spec()], Arc::clone(&recorder)).unwrap();
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    toy.faults.inject(Trigger::Call(Call::Quotient, 0), Fault::Pause);
+    let present = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
+    until(&engine, "kernels", |_| toy.faults.hanging() == 1);
+    let next = engine.submit(circuit, squares(2, STEPS, 1), JobOptions::default());
+    let prepared = Place::Prepared(DeviceId(0));
+    until(&engine, "one that is prepared", |_| engine.job_status(next.id()).unwrap().partitions[0].0 == prepared);
+    assert_eq!(toy.faults.count(Call::AssignmentCreate), 2, "its assignment is there");
+    thread::sleep(Duration::from_millis(5));
+    toy.faults.release();
+    expect_squares(&present, 1, STEPS, 1);
+    expect_squares(&next, 2, STEPS, 1);
+    engine.shutdown(Shutdown::Drain);
+    let timeline = recorder.snapshot(recorder.now());
+    let span = |stage: Stage, job: &JobHandle<Bls12>| {
+        let of = |s: &&cuzk_timeline::Span| s.stage == stage && s.partition.is_some_and(|p| p.job.0 == job.id().0);
+        timeline.spans.iter().find(of).unwrap()
+    };
+    let computing = span(Stage::Evaluate, &present).start..span(Stage::Finish, &present).start;
+    let upload = span(Stage::Upload, &next);
+    assert!(computing.contains(&upload.start) && computing.contains(&upload.end), "{computing:?} {upload:?}");
+}
+
+#[test]
+fn lesson_4_what_prepares_holds_device_memory_only_when_it_is_admitted() {
+    let (key, partition) = sizes();
+    // Room for the key and what one partition takes, but not two.
+    let toy = Toy::with_pools(key + 2 * partition - 1, NOOP_BYTES);
+    let engine = engine(config(2), vec![toy.spec()]);
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    toy.faults.inject(Trigger::Call(Call::Quotient, 0), Fault::Pause);
+    let job = engine.submit(circuit, squares(1, STEPS, 2), JobOptions::default());
+    until(&engine, "kernels, and one in the queue", |s| toy.faults.hanging() == 1 && s.counts.queued == 1);
+    thread::sleep(Duration::from_millis(5));
+    assert_eq!(toy.faults.count(Call::AssignmentCreate), 1, "the other one has touched nothing");
+    let partitions = engine.job_status(job.id()).unwrap().partitions;
+    let waits = partitions.iter().find(|(at, _)| *at == Place::Queued).and_then(|(_, reason)| reason.clone());
+    assert!(
+        matches!(&waits, Some(Blocked::Memory(refused)) if refused.pool == Pool::Device(DeviceId(0))),
+        "it says what it waits for: {waits:?}"
+    );
+    toy.faults.release();
+    expect_squares(&job, 1, STEPS, 2);
+    expect_clean(&engine);
 }
 
 #[test]
@@ -159,8 +230,8 @@ fn lesson_10_every_stage_of_every_partition_leaves_a_span() {
         Stage::Witness,
         Stage::Send,
         Stage::DeviceQueue,
-        Stage::LockWait,
         Stage::Upload,
+        Stage::LockWait,
         Stage::Evaluate,
         Stage::Quotient,
         Stage::MsmH,
@@ -185,7 +256,7 @@ fn lesson_10_every_stage_of_every_partition_leaves_a_span() {
             for stage in stages {
                 let spans = of(stage);
                 assert_eq!(spans.len(), 1, "{stage:?} of partition {index} of {:?}", job.id());
-                assert!(spans[0].start >= last || stage == Stage::Upload, "{stage:?} begins when the one before ends");
+                assert!(spans[0].start >= last, "{stage:?} begins when the one before ends");
                 assert_eq!(spans[0].outcome, Outcome::Ok);
                 assert!(
                     spans[0].bytes > 0 || matches!(timeline.stage_class(stage), StageClass::Wait | StageClass::Host)

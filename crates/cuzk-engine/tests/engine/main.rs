@@ -1,8 +1,10 @@
 //! Tests of the engine: one binary, because most of it is the same code.
 
 mod common;
+mod estimates;
 mod faults;
 mod lessons;
 mod proofs;
 mod random;
+mod reports;
 mod stop;

@@ -192,11 +192,10 @@ fn keys_are_preloaded_and_evicted() {
     let toy = Toy::new();
     let engine = engine(config(1), vec![toy.spec()]);
     let circuit = engine.register(hollow_circuit(3)).unwrap();
-    engine.preload(circuit);
-    until(&engine, "the key", |s| s.keys.len() == 2 && s.keys.iter().all(|k| k.loaded));
+    expect_preloaded(&engine, circuit);
     assert!(toy.in_use().0 > 0);
-    engine.evict(circuit);
-    until(&engine, "no key", |s| s.keys.is_empty());
+    engine.evict(circuit).wait().unwrap();
+    assert!(engine.status().unwrap().keys.is_empty());
     assert_eq!(toy.in_use(), (0, 0));
     expect_next(&engine, circuit, 3);
 }
@@ -207,8 +206,7 @@ fn two_keys_that_do_not_fit_together_take_turns() {
     let sizes = steps.map(|steps| {
         let toy = Toy::new();
         let engine = engine(config(1), vec![toy.spec()]);
-        engine.preload(engine.register(hollow_circuit(steps)).unwrap());
-        until(&engine, "the key", |s| s.keys.len() == 2 && s.keys.iter().all(|k| k.loaded));
+        expect_preloaded(&engine, engine.register(hollow_circuit(steps)).unwrap());
         toy.in_use().0
     });
     // Room for one of the two keys and a partition, which is smaller than a key.
@@ -240,8 +238,7 @@ fn streamed_keys_take_turns_in_pinned_memory() {
     let whole = {
         let toy = Toy::with_bytes(1 << 30);
         let engine = engine(config.clone(), vec![toy.spec()]);
-        engine.preload(engine.register(circuits[0].clone()).unwrap());
-        until(&engine, "the key", |s| s.keys.len() == 2 && s.keys.iter().all(|k| k.loaded));
+        expect_preloaded(&engine, engine.register(circuits[0].clone()).unwrap());
         toy.in_use().0
     };
     // Less than a whole key and the vectors of a proof need; and no room for what two keys stream.

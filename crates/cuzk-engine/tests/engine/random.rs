@@ -172,8 +172,8 @@ fn run(seed: u64) {
         let job = engine.submit(ids[circuit], what.clone(), JobOptions { priority, deadline });
         jobs.push(Submitted { job, what, cancelled: false, deadline: deadline.is_some() });
         match rng.gen_range(0..12) {
-            0 => engine.preload(ids[rng.gen_range(0..ids.len())]),
-            1 => engine.evict(ids[rng.gen_range(0..ids.len())]),
+            0 => drop(engine.preload(ids[rng.gen_range(0..ids.len())])),
+            1 => drop(engine.evict(ids[rng.gen_range(0..ids.len())])),
             2..=4 => {
                 std::thread::sleep(Duration::from_micros(rng.gen_range(0..3000)));
                 let victim = rng.gen_range(0..jobs.len());

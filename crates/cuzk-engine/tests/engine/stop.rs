@@ -5,7 +5,7 @@ use std::time::Duration;
 use cuzk_conformance::faults::{Call, Fault, Trigger};
 use cuzk_curve::Bls12;
 use cuzk_engine::{Engine, JobError, JobHandle, JobOptions, Shutdown};
-use cuzk_scheduler::CircuitId;
+use cuzk_scheduler::{CircuitId, DeviceId, Pool, Stage};
 
 use crate::common::*;
 
@@ -31,7 +31,11 @@ impl Bench {
 
     /// Starts a job, which stops at a call to the device.
     fn held_at(&self, call: Call) -> JobHandle<Bls12> {
-        self.toy.faults.inject(Trigger::Call(call, 0), Fault::Hang);
+        self.held(Trigger::Call(call, 0), Fault::Hang)
+    }
+
+    fn held(&self, trigger: Trigger, fault: Fault) -> JobHandle<Bls12> {
+        self.toy.faults.inject(trigger, fault);
         let job = self.submit(1);
         while self.toy.faults.hanging() == 0 {
             std::thread::sleep(Duration::from_millis(1));
@@ -93,29 +97,69 @@ fn cancel_in_preparation() {
 }
 
 #[test]
+fn cancel_while_the_assignment_is_uploaded() {
+    let bench = Bench::new();
+    let job = bench.held(Trigger::Call(Call::EventWait, 0), Fault::Pause);
+    job.cancel();
+    assert!(job.wait_timeout(Duration::from_millis(30)).is_none(), "it holds its memory until the upload ends");
+    bench.toy.faults.release();
+    bench.expect_cancelled(&job);
+}
+
+#[test]
 fn cancel_in_the_kernels() {
     let bench = Bench::new();
-    let job = bench.held_at(Call::EventWait);
+    let job = bench.held_at(Call::EventElapsed);
     job.cancel();
     assert!(job.wait_timeout(Duration::from_millis(30)).is_none(), "it holds its memory until the kernels end");
     bench.toy.faults.release();
     bench.expect_cancelled(&job);
 }
 
+/// At each operation of a proof: it returns before the next one begins, and all that it had is free.
+#[test]
+fn cancel_between_the_kernels() {
+    for (call, nth, multiplications) in
+        [(Call::Evaluate, 0, 0), (Call::Quotient, 0, 0), (Call::Msm, 0, 1), (Call::Msm, 1, 2), (Call::Msm, 3, 4)]
+    {
+        let bench = Bench::new();
+        let key = {
+            expect_next(&bench.engine, bench.circuit, STEPS);
+            bench.toy.in_use()
+        };
+        let before = bench.toy.faults.count(Call::Msm);
+        let job = bench.held(Trigger::Call(call, nth), Fault::Pause);
+        job.cancel();
+        assert!(job.wait_timeout(Duration::from_millis(5)).is_none(), "it holds its memory until the kernel ends");
+        bench.toy.faults.release();
+        assert_eq!(expect_error(&job), JobError::Cancelled);
+        assert_eq!(bench.toy.faults.count(Call::Msm) - before, multiplications, "after {call:?} {nth}");
+        assert_eq!(bench.toy.in_use(), key, "only the key is on the device");
+        let status = bench.engine.status().unwrap();
+        assert_eq!(status.totals.failed_attempts, 0, "that is no failure");
+        bench.expect_cancelled(&job);
+    }
+}
+
 #[test]
 fn cancel_before_the_compute_lock() {
     let bench = Bench::new();
-    let computing = bench.held_at(Call::EventWait);
-    let before = bench.toy.in_use();
+    let computing = bench.held_at(Call::Quotient);
+    let before = bench.toy.in_use().0;
     let job = bench.submit(1);
-    let streams = || bench.toy.faults.count(Call::StreamCreate);
-    while streams() < 2 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    until(&bench.engine, "an empty queue", |s| s.counts.queued == 0 && s.counts.places == 0);
-    assert_eq!(bench.toy.in_use(), before, "lesson 4: who prepares holds no memory of the device");
+    let prepared = Stage::Prepared(DeviceId(0));
+    until(&bench.engine, "one that is prepared", |_| {
+        bench.engine.job_status(job.id()).is_some_and(|s| s.partitions[0].0 == prepared)
+    });
+    let after = bench.toy.in_use().0;
+    let status = bench.engine.status().unwrap();
+    assert!(
+        before < after && after <= reserved(&status, Pool::Device(DeviceId(0))),
+        "its assignment: {before} {after}"
+    );
     job.cancel();
     assert_eq!(expect_error(&job), JobError::Cancelled, "without waiting for the other one's kernels");
+    assert_eq!(bench.toy.in_use().0, before, "its assignment is gone");
     computing.cancel();
     bench.toy.faults.release();
     bench.expect_cancelled(&computing);

@@ -1,12 +1,12 @@
 //! One choice of what lies where: what each stage of a proof holds and takes with it, and what streaming costs.
 
 use cuzk_backend::{
-    AssignmentShape, BackendError, BasesSpec, Device, Operation, QuotientPlan, Residency, ScalarsShape, Workspace,
+    AssignmentShape, BackendError, BasesSpec, Operation, QuotientPlan, Residency, ScalarsShape, Workspace,
 };
 use cuzk_curve::GroupId;
 use cuzk_keys::Section;
 
-use super::{CircuitShape, Part, Placement, SectionPlan};
+use super::{CircuitShape, Part, Placement, SectionPlan, Sizing};
 use crate::Stage;
 
 /// The sections in the order of their multiplications, with the stage of each.
@@ -29,7 +29,7 @@ const DENSE_OVERHEAD: u64 = 3;
 
 /// What is asked of the device for one choice of places.
 pub(super) struct Candidate<'a> {
-    pub(super) device: &'a Device,
+    pub(super) device: &'a dyn Sizing,
     pub(super) circuit: &'a CircuitShape,
     pub(super) assignment: &'a AssignmentShape,
     pub(super) sections: [SectionPlan; 5],
@@ -50,7 +50,7 @@ impl Need {
 
 impl<'a> Candidate<'a> {
     pub(super) fn new(
-        device: &'a Device,
+        device: &'a dyn Sizing,
         circuit: &'a CircuitShape,
         assignment: &'a AssignmentShape,
         place: impl Fn(Section) -> Placement,

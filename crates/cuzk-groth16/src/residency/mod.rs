@@ -5,7 +5,7 @@ mod candidate;
 
 use std::fmt;
 
-use cuzk_backend::{AssignmentShape, BackendError, BasesSpec, Device, MatrixShape, MemoryUsage};
+use cuzk_backend::{AssignmentShape, BackendError, BasesSpec, Device, MatrixShape, MemoryUsage, Operation, Workspace};
 use cuzk_curve::{CurveId, ScalarRepr};
 use cuzk_keys::{Counts, Section};
 use cuzk_r1cs::{Assignment, R1cs};
@@ -93,6 +93,39 @@ pub fn assignment_shape<F: ScalarRepr>(assignment: &Assignment<F>) -> Assignment
         n_variables,
         n_ones: with_margin(n_ones),
         n_wide: with_margin(assignment.wide_scalars().len() as u64),
+    }
+}
+
+/// Says how much memory operations take on a device: on one that is there, or one that is only described.
+///
+/// The arithmetic is a backend's, because it follows from its kernels; a plan asks it through this, so that planning
+/// for a machine one does not have takes no device, only the backend's function.
+///
+/// ```
+/// use cuzk_backend::{BackendError, Operation, Workspace};
+/// use cuzk_groth16::Sizing;
+///
+/// let nothing = |_: &Operation, _: u64| Ok::<_, BackendError>(Workspace::default());
+/// fn plan(_: &dyn Sizing) {}
+/// plan(&nothing);
+/// ```
+pub trait Sizing {
+    /// As [`Device::workspace`].
+    ///
+    /// # Errors
+    /// The device cannot do that.
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace, BackendError>;
+}
+
+impl Sizing for Device {
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace, BackendError> {
+        Device::workspace(self, operation, room)
+    }
+}
+
+impl<F: Fn(&Operation, u64) -> Result<Workspace, BackendError>> Sizing for F {
+    fn workspace(&self, operation: &Operation, room: u64) -> Result<Workspace, BackendError> {
+        self(operation, room)
     }
 }
 
@@ -225,7 +258,7 @@ impl ResidencyPlan {
     /// # Errors
     /// Not even with the whole key streamed does it fit: with the numbers of each part.
     pub fn new(
-        device: &Device,
+        device: &dyn Sizing,
         budget: &Budget,
         circuit: &CircuitShape,
         assignment: &AssignmentShape,
@@ -296,7 +329,7 @@ impl ResidencyPlan {
     ///
     /// # Errors
     /// It does not fit.
-    pub fn with_assignment(&self, device: &Device, assignment: &AssignmentShape) -> Result<Self, ResidencyError> {
+    pub fn with_assignment(&self, device: &dyn Sizing, assignment: &AssignmentShape) -> Result<Self, ResidencyError> {
         let candidate = Candidate { device, circuit: &self.circuit, assignment, sections: self.sections };
         let lacking = candidate.lacking(self.budget.device_bytes)?;
         if lacking.0 > 0 {

@@ -81,7 +81,7 @@ impl Scheduler {
             return Err(Blocked::Alone);
         }
         let Some(Circuit { profile, .. }) = self.circuits.get(&circuit) else { return Err(Blocked::Alone) };
-        let (bytes, key) = (profile.partition, profile.key);
+        let (bytes, key, exceptions) = (profile.partition, profile.key, profile.devices.as_slice().into());
         let shared: Vec<_> = profile.shared_pools().collect();
         for &(pool, key_bytes) in &shared {
             let leave = self.config.critical_reserve.leave(pool, priority);
@@ -113,7 +113,7 @@ impl Scheduler {
         if let Some(p) = self.partition_mut(id) {
             p.stage = Stage::Synthesizing;
             (p.permit, p.shared_key, p.overtaken) = (true, true, 0);
-            (p.bytes, p.key) = (bytes, key);
+            (p.bytes, p.key, p.exceptions) = (bytes, key, exceptions);
             (p.host, p.pinned) = (Some(host), Some(pinned));
         }
         self.permits += 1;
@@ -135,15 +135,23 @@ impl Scheduler {
 
     /// Brings the key to a device while the witness is made, if that costs nobody anything.
     fn prefetch(&mut self, now: Time, circuit: CircuitId, priority: Priority, out: &mut Vec<Action>) {
-        let Some(bytes) = self.circuits.get(&circuit).and_then(|c| c.profile.key.device) else { return };
-        let usable = || self.devices.iter().filter(|d| d.is_healthy() && !d.resources.last_resort);
-        if usable().any(|d| self.residency.is_here(circuit, d.pool())) {
+        let Some(profile) = self.circuits.get(&circuit).map(|c| &c.profile) else { return };
+        let leave = |pool| self.config.critical_reserve.leave(pool, priority);
+        // Where a partition could go afterwards.
+        let usable = || {
+            let healthy = self.devices.iter().filter(|d| d.is_healthy() && !d.resources.last_resort);
+            healthy.filter_map(|d| {
+                let needs = profile.on_device(d.id);
+                let fits = needs.alone() <= d.resources.memory.saturating_sub(leave(d.pool()));
+                Some((d.pool(), needs.key?)).filter(|_| fits)
+            })
+        };
+        if usable().any(|(pool, _)| self.residency.is_here(circuit, pool)) {
             return;
         }
-        let free = |pool| self.budget.free_leaving(pool, self.config.critical_reserve.leave(pool, priority));
-        let Some(pool) = usable().map(|d| d.pool()).max_by_key(|pool| (free(*pool), std::cmp::Reverse(*pool))) else {
-            return;
-        };
+        let free = |pool| self.budget.free_leaving(pool, leave(pool));
+        let freest = usable().max_by_key(|(pool, _)| (free(*pool), std::cmp::Reverse(*pool)));
+        let Some((pool, bytes)) = freest else { return };
         if free(pool) >= bytes && self.residency.access(circuit, pool).is_none() {
             let leave = self.config.critical_reserve.leave(pool, priority);
             self.residency.ensure(now, &self.budget, Demand { circuit, pool, bytes, leave }, out);

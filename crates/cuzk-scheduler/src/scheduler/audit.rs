@@ -119,7 +119,8 @@ impl Scheduler {
         }
         let at_work = |s| matches!(s, Stage::Preparing(_) | Stage::Prepared(_) | Stage::Running(_));
         for job in self.jobs.values() {
-            for p in job.partitions.iter().filter(|p| at_work(p.stage) && p.key.device.is_some()) {
+            let needs_key = |p: &&Partition| p.stage.device().is_some_and(|d| p.on_device(d).key.is_some());
+            for p in job.partitions.iter().filter(|p| at_work(p.stage)).filter(needs_key) {
                 let circuit = job.request.circuit;
                 let here =
                     |d| self.residency.status().any(|k| k.circuit == circuit && k.pool == Pool::Device(d) && k.loaded);

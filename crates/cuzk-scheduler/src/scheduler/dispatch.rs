@@ -106,8 +106,9 @@ impl Scheduler {
     pub(super) fn may_go(&self, device: &Device, rank: Rank, p: &Partition) -> bool {
         let fits = |d: &Device| {
             let leave = self.config.critical_reserve.leave(d.pool(), rank.priority);
-            let needed = p.bytes.to_prepare().saturating_add(p.key.device.unwrap_or(0));
-            needed <= d.resources.memory.saturating_sub(leave) && !d.is_retired() && !p.excludes(d.id)
+            p.on_device(d.id).alone() <= d.resources.memory.saturating_sub(leave)
+                && !d.is_retired()
+                && !p.excludes(d.id)
         };
         fits(device)
             && (!device.resources.last_resort || !self.devices.iter().any(|d| !d.resources.last_resort && fits(d)))
@@ -123,7 +124,8 @@ impl Scheduler {
         let (rank, id) = chosen;
         let pool = Pool::Device(device);
         let Some((p, circuit)) = self.partition(id).zip(self.circuit_of(id)) else { return false };
-        let (bytes, key) = (p.bytes.to_prepare(), p.key.device);
+        let needs = p.on_device(device);
+        let (bytes, key) = (needs.to_prepare(), needs.key);
         let access = key.map(|_| self.residency.access(circuit, pool));
         if access == Some(Some(Access::Leaving)) {
             return self.block(device, Some(Blocked::KeyEviction { circuit, pool }));
@@ -163,6 +165,8 @@ impl Scheduler {
         }
         if ready {
             self.begin_preparing(id, device, out);
+        } else {
+            out.extend(self.ticket(id).map(|ticket| Action::AwaitKey { ticket, device }));
         }
         true
     }
@@ -214,23 +218,23 @@ impl Scheduler {
     /// priority whose key is here, unless `head` was skipped too often; nobody, if another device has `head`'s key and
     /// a slot.
     fn with_affinity(&self, device: &Device, head: Ranked, candidates: &BTreeMap<Rank, PartitionId>) -> Affinity {
-        let key_here = |id: PartitionId, pool: Pool| {
-            let needed = self.partition(id).is_some_and(|p| p.key.device.is_some());
-            !needed || self.circuit_of(id).is_some_and(|c| self.residency.is_here(c, pool))
+        let key_here = |id: PartitionId, device: &Device| {
+            let needed = self.partition(id).is_some_and(|p| p.on_device(device.id).key.is_some());
+            !needed || self.circuit_of(id).is_some_and(|c| self.residency.is_here(c, device.pool()))
         };
         let (rank, id) = head;
-        if key_here(id, device.pool()) {
+        if key_here(id, device) {
             return Affinity::Take;
         }
         let elsewhere = |d: &Device| {
             let may = self.partition(id).is_some_and(|p| self.may_go(d, rank, p));
-            d.id != device.id && may && self.has_slot(d, rank.priority) && key_here(id, d.pool())
+            d.id != device.id && may && self.has_slot(d, rank.priority) && key_here(id, d)
         };
         if self.devices.iter().any(elsewhere) {
             return Affinity::LeaveToOther;
         }
         let same_priority = candidates.iter().filter(|(r, _)| r.priority == rank.priority);
-        match same_priority.map(|(r, i)| (*r, *i)).find(|(_, i)| key_here(*i, device.pool())) {
+        match same_priority.map(|(r, i)| (*r, *i)).find(|(_, i)| key_here(*i, device)) {
             Some(other) if !self.is_due(id) => Affinity::Before(other),
             _ => Affinity::Take,
         }
@@ -252,7 +256,7 @@ impl Scheduler {
         self.release_device_key(now, id);
         if let Some(p) = self.partition_mut(id) {
             p.stage = Stage::Finishing(device);
-            let (host, on_device) = (p.bytes.held_finishing(), p.bytes.device_finishing);
+            let (host, on_device) = (p.bytes.held_finishing(), p.on_device(device).finishing);
             if let Some(r) = &mut p.device {
                 r.shrink_to(on_device);
             }

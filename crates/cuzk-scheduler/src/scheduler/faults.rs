@@ -232,7 +232,8 @@ impl Scheduler {
                 let profile = if p.stage == Stage::Pending {
                     circuit.profile.clone()
                 } else {
-                    CircuitProfile { partition: p.bytes, key: p.key, ..circuit.profile.clone() }
+                    let devices = p.exceptions.to_vec();
+                    CircuitProfile { partition: p.bytes, key: p.key, devices, ..circuit.profile.clone() }
                 };
                 if let Some(refusal) = self.refusal(&profile, job.request.priority, |d| !p.excludes(d)) {
                     let partition = PartitionId { job: job.request.job, index: index as u32 };

@@ -28,6 +28,18 @@ use crate::{
 struct Circuit {
     profile: CircuitProfile,
     measured: Measurements,
+    /// The most host memory that a synthesis has taken, if somebody has measured it.
+    synthesis_peak: Option<u64>,
+}
+
+impl Circuit {
+    /// Goes by what was measured. No less is reserved than the finished witness needs.
+    fn apply_peak(&mut self) {
+        if let Some(peak) = self.synthesis_peak {
+            let partition = &mut self.profile.partition;
+            partition.synthesis.host = peak.saturating_add(peak / 16).max(partition.synthesized.host);
+        }
+    }
 }
 
 /// The decisions of a proving engine. See the crate's documentation.
@@ -210,6 +222,14 @@ impl Scheduler {
                 let known = self.circuits.get_mut(&circuit).ok_or(EventError::UnknownCircuit { circuit })?;
                 known.measured.note(stage, took);
             }
+            Event::SynthesisMeasured { circuit, bytes } => {
+                let known = self.circuits.get_mut(&circuit).ok_or(EventError::UnknownCircuit { circuit })?;
+                if known.synthesis_peak.is_none_or(|peak| peak < bytes) {
+                    known.synthesis_peak = Some(bytes);
+                    known.apply_peak();
+                    self.recheck = true;
+                }
+            }
             Event::MemoryMeasured { pool, bytes } => {
                 if !self.budget.measured(pool, bytes) {
                     return Err(EventError::UnknownPool { pool });
@@ -249,10 +269,13 @@ impl Scheduler {
     fn learn(&mut self, circuit: CircuitId, profile: CircuitProfile) {
         self.recheck = true;
         match self.circuits.get_mut(&circuit) {
-            Some(known) => known.profile = profile,
+            Some(known) => {
+                known.profile = profile;
+                known.apply_peak();
+            }
             None => {
                 let measured = Measurements::start(profile.expected);
-                self.circuits.insert(circuit, Circuit { profile, measured });
+                self.circuits.insert(circuit, Circuit { profile, measured, synthesis_peak: None });
             }
         }
     }
@@ -332,13 +355,17 @@ impl Scheduler {
         wanted.sort_unstable();
         wanted.dedup();
         let choose = |circuit| {
-            let Circuit { profile, measured } = self.circuits.get(&circuit)?;
-            Some(autotune::choose(&self.config, &self.resources, healthy, profile, measured.times()))
+            let Circuit { profile, measured, synthesis_peak } = self.circuits.get(&circuit)?;
+            let choice = autotune::choose(&self.config, &self.resources, healthy, profile, measured.times());
+            Some(Choice { bytes_are_measured: synthesis_peak.is_some(), ..choice })
         };
         let Some(best) = wanted.into_iter().filter_map(choose).max_by_key(|c| c.workers) else { return };
         // One less is within the noise of the measurements, unless memory asks for it.
         let noise = best.workers + 1 == self.choice.workers && best.limit == autotune::Limit::Devices;
-        if best.workers != self.choice.workers && !noise {
+        if best.workers == self.choice.workers {
+            // For other reasons, perhaps.
+            self.choice = best;
+        } else if !noise {
             self.choice = best.clone();
             out.push(Action::SetPartitionWorkers { choice: best });
         }
@@ -348,12 +375,8 @@ impl Scheduler {
     fn preload(&mut self, now: Time, out: &mut Vec<Action>) {
         let mut waiting = Vec::new();
         for circuit in std::mem::take(&mut self.preloads) {
-            let Some(Circuit { profile, .. }) = self.circuits.get(&circuit) else { continue };
-            let devices = self.devices.iter().filter(|d| d.is_healthy()).map(|d| d.id);
-            let pools: BTreeMap<_, _> =
-                profile.shared_pools().chain(devices.flat_map(|d| profile.pools_for(d))).collect();
             let mut again = false;
-            for (pool, bytes) in pools {
+            for (pool, bytes) in self.key_pools(circuit) {
                 let leave = self.config.critical_reserve.leave(pool, Priority::Low);
                 let demand = Demand { circuit, pool, bytes, leave };
                 match self.residency.ensure(now, &self.budget, demand, out) {

@@ -1,5 +1,7 @@
 //! What one can ask at any time: why a device or a partition waits, and the numbers.
 
+use std::collections::BTreeMap;
+
 use super::Scheduler;
 use crate::{
     CircuitId, DeviceId, Health, JobId, KeyStatus, KeyTier, MemoryBudget, PartitionId, Pool, Stage, Time,
@@ -72,6 +74,19 @@ impl Scheduler {
     /// All keys that take memory.
     pub fn keys(&self) -> impl Iterator<Item = KeyStatus> + '_ {
         self.residency.status()
+    }
+
+    /// All pools that a circuit's key is loaded to if it is wanted in advance, with its bytes there: those of the host,
+    /// and those of the devices that take work.
+    pub fn key_pools(&self, circuit: CircuitId) -> BTreeMap<Pool, u64> {
+        let Some(profile) = self.circuits.get(&circuit).map(|c| &c.profile) else { return BTreeMap::new() };
+        let devices = self.devices.iter().filter(|d| d.is_healthy()).map(|d| d.id);
+        profile.shared_pools().chain(devices.flat_map(|d| profile.pools_for(d))).collect()
+    }
+
+    /// Whether a circuit's key that was wanted in advance still waits for others to leave.
+    pub fn is_preloading(&self, circuit: CircuitId) -> bool {
+        self.preloads.contains(&circuit)
     }
 
     /// How close a circuit's key is to its use; `None` if the circuit is not known.

@@ -224,7 +224,7 @@ impl Simulation<'_> {
             }
             Action::Abandon { ticket, .. } => self.drop_stages(ticket),
             Action::LoadKey { circuit, pool } => {
-                let bytes = self.plan.circuits.get(circuit.0 as usize).and_then(|c| c.profile.key.in_pool(pool));
+                let bytes = self.plan.circuits.get(circuit.0 as usize).and_then(|c| c.profile.key_in(pool));
                 let seconds = bytes.unwrap_or(0) as f64 / self.plan.machine.disk_bandwidth as f64;
                 let demand = Demand { cores: 0.0, traffic: 0.0, sensitivity: 0.0 };
                 self.begin(seconds, demand, What::KeyLoad { circuit, pool });
@@ -251,7 +251,8 @@ impl Simulation<'_> {
                 self.job_ended(job);
             }
             Action::SetPartitionWorkers { choice } => self.choices.push((self.now, choice)),
-            Action::PreloadRefused { .. }
+            Action::AwaitKey { .. }
+            | Action::PreloadRefused { .. }
             | Action::EvictRefused { .. }
             | Action::RetireDevice { .. }
             | Action::ShutDown => {}

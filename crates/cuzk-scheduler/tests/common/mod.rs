@@ -57,6 +57,7 @@ pub(crate) fn profile(name: &str, host: u64, finishing: u64, device: u64) -> Cir
             device_running: device,
             device_finishing: 0,
         },
+        devices: Vec::new(),
         synthesis_cores: 1.0,
         expected: None,
     }
@@ -141,7 +142,8 @@ impl Engine {
             Action::FailJob { job, cause } => self.ended.push((*job, End::Failed(cause.clone()))),
             Action::CancelledJob { job } => self.ended.push((*job, End::Cancelled)),
             Action::RefuseJob { job, refusal } => self.ended.push((*job, End::Refused(refusal.clone()))),
-            Action::PreloadRefused { .. }
+            Action::AwaitKey { .. }
+            | Action::PreloadRefused { .. }
             | Action::EvictRefused { .. }
             | Action::RetireDevice { .. }
             | Action::SetPartitionWorkers { .. }

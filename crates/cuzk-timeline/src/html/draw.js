@@ -1,6 +1,5 @@
 // Rows, and drawing them.
 
-const GUTTER = 192; // where the names are
 const AXIS = 24;
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 const chart = byId("chart");
@@ -13,10 +12,10 @@ const GROUPS = [
   { kind: "finish", name: "Finish", height: 16 },
   { kind: "waiting", name: "Waiting partitions", height: 44 },
 ];
-const MEMORY_HEIGHT = data.pools.length > 5 ? 38 : 58;
 
 let rows = [];
 let size = { width: 800, height: 400 };
+let gutter = 192; // where the names are
 
 /** Puts the rows below each other: for each group a head, then its tracks, unless it is folded. */
 function layOut() {
@@ -59,7 +58,8 @@ function layOut() {
         const peak = data.summary.pools[k].peak;
         const top = Math.max(pool.capacity, peak, 1) * 1.06;
         const of = pool.capacity > 0 ? ` of ${showBytes(pool.capacity)}` : "";
-        put({ type: "memory", pool, name: pool.name, note: `peak ${showBytes(peak)}${of}`, top }, MEMORY_HEIGHT);
+        const height = data.pools.length > 5 ? 38 : 58;
+        put({ type: "memory", pool, name: pool.name, note: `peak ${showBytes(peak)}${of}`, top }, height);
       });
     }
   }
@@ -67,12 +67,18 @@ function layOut() {
 }
 
 const rowAt = (y) => rows.find((row) => y >= row.y && y < row.y + row.height) ?? null;
-const plotWidth = () => Math.max(50, size.width - GUTTER - 10);
-const xOf = (moment) => GUTTER + ((moment - state.from) / (state.to - state.from)) * plotWidth();
-const momentAt = (x) => state.from + ((x - GUTTER) / plotWidth()) * (state.to - state.from);
+const plotWidth = () => Math.max(50, size.width - gutter - 10);
+const xOf = (moment) => gutter + ((moment - state.from) / (state.to - state.from)) * plotWidth();
+const momentAt = (x) => state.from + ((x - gutter) / plotWidth()) * (state.to - state.from);
+/** A moment, as seen from the one that is written as 0. */
+const showAt = (moment, step) => showMoment(moment - state.zero, step);
 const perPixel = () => (state.to - state.from) / plotWidth();
 
-function readTheme() {
+/** The theme that is wished for, or else the system's. */
+function setTheme(wish) {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+  const theme = ["dark", "light"].includes(wish) ? wish : dark ? "dark" : "light";
+  document.documentElement.dataset.theme = theme;
   const style = getComputedStyle(document.documentElement);
   for (const name of ["back", "panel", "text", "muted", "line", "row", "accent", "bad"]) {
     state.theme[name] = style.getPropertyValue(`--${name}`).trim();
@@ -146,7 +152,8 @@ function draw() {
   const g = prepared(base, size.width, size.height);
   const step = niceStep(state.to - state.from, plotWidth() / 110);
   const ticks = [];
-  for (let t = Math.ceil(state.from / step) * step; t <= state.to; t += step) ticks.push(t);
+  const first = Math.ceil((state.from - state.zero) / step) * step;
+  for (let t = first; t <= state.to - state.zero; t += step) ticks.push(t + state.zero);
 
   for (const row of rows) {
     if (row.type === "head") {
@@ -161,7 +168,7 @@ function draw() {
 
   g.save();
   g.beginPath();
-  g.rect(GUTTER, 0, size.width - GUTTER - 10, size.height);
+  g.rect(gutter, 0, size.width - gutter - 10, size.height);
   g.clip();
   for (const row of rows) {
     if (row.type === "spans") drawSpans(g, row);
@@ -173,12 +180,12 @@ function draw() {
 
   g.fillStyle = theme.muted;
   g.textAlign = "center";
-  const inside = (x) => x > GUTTER + 12 && x < size.width - 30;
-  for (const t of ticks) if (inside(xOf(t))) g.fillText(showMoment(t, step), xOf(t), 11);
+  const inside = (x) => x > gutter + 12 && x < size.width - 30;
+  for (const t of ticks) if (inside(xOf(t))) g.fillText(showAt(t, step), xOf(t), 11);
   g.textAlign = "left";
   for (const row of rows) drawName(g, row);
   g.fillStyle = theme.line;
-  g.fillRect(GUTTER - 1, AXIS, 1, size.height);
+  g.fillRect(gutter - 1, AXIS, 1, size.height);
   drawOverview();
   drawOverlay();
 }
@@ -196,10 +203,10 @@ function drawName(g, row) {
   }
   g.fillStyle = theme.text;
   const two = row.note !== "" && row.height >= 34;
-  fitText(g, row.name, 24, two ? middle - 7 : middle, GUTTER - 34);
+  fitText(g, row.name, 24, two ? middle - 7 : middle, gutter - 34);
   if (row.note === "") return;
   g.fillStyle = theme.muted;
-  fitText(g, row.note, 24, middle + 7, GUTTER - 34);
+  fitText(g, row.note, 24, middle + 7, gutter - 34);
 }
 
 /** What may be written in a span, longest first: the end of a job's name tells more than its begin. */
@@ -236,7 +243,7 @@ function drawSpans(g, row) {
   const writeTexts = () => {
     for (const [i, x, y, end, ink] of texts.splice(0)) {
       g.fillStyle = ink;
-      const left = Math.max(x, GUTTER) + 4;
+      const left = Math.max(x, gutter) + 4;
       fitOneOf(g, spanTexts(i, track.kind), left, y + 0.5, Math.min(end, size.width - 10) - left - 3);
     }
   };
@@ -282,7 +289,7 @@ function drawGaps(g, row) {
     g.fillStyle = hatching(g, reasonColor(gap.label));
     g.fillRect(x, y, Math.max(end - x, 0.6), height);
     if (end - x < 40) continue;
-    const left = Math.max(x, GUTTER) + 6;
+    const left = Math.max(x, gutter) + 6;
     const room = Math.min(end, size.width - 10) - left - 6;
     const [width, middle] = [g.measureText(gap.label).width, row.y + row.height / 2];
     if (width > room) continue;
@@ -301,7 +308,7 @@ function drawCounts(g, row) {
   const scale = (row.height - 10) / Math.max(1, peakOf(row.track, shown));
   const bottom = row.y + row.height - 2;
   g.globalAlpha = state.job < 0 ? 0.9 : 0.3;
-  for (let x = GUTTER; x < size.width - 10; x++) {
+  for (let x = gutter; x < size.width - 10; x++) {
     const moment = momentAt(x + 0.5);
     let y = bottom;
     if (moment < 0 || moment > data.wall) continue;
@@ -329,7 +336,7 @@ function drawMemory(g, row) {
     line.lineTo(pixel, yOf(low)), line.lineTo(pixel, yOf(high)), line.lineTo(pixel, yOf(last));
   };
   for (let k = first; k < at.length && at[k] <= state.to; k++) {
-    const x = Math.max(GUTTER - 1, xOf(at[k]));
+    const x = Math.max(gutter - 1, xOf(at[k]));
     if (last === null) line.moveTo(x, yOf(value[k]));
     if (pixel !== null && x - pixel < 1) {
       [low, high] = [Math.min(low, value[k]), Math.max(high, value[k])];
@@ -346,7 +353,7 @@ function drawMemory(g, row) {
   line.lineTo(end, yOf(last));
   const area = new Path2D(line);
   area.lineTo(end, row.y + row.height - 2);
-  area.lineTo(Math.max(GUTTER - 1, xOf(at[first])), row.y + row.height - 2);
+  area.lineTo(Math.max(gutter - 1, xOf(at[first])), row.y + row.height - 2);
   g.fillStyle = `${theme.accent}2c`;
   g.fill(area);
   g.strokeStyle = theme.accent;
@@ -357,7 +364,7 @@ function drawMemory(g, row) {
   g.lineWidth = 1;
   g.setLineDash([5, 4]);
   g.beginPath();
-  g.moveTo(GUTTER, yOf(capacity)), g.lineTo(size.width, yOf(capacity));
+  g.moveTo(gutter, yOf(capacity)), g.lineTo(size.width, yOf(capacity));
   g.stroke();
   g.setLineDash([]);
 }
@@ -388,8 +395,9 @@ function drawJob(g) {
   g.globalAlpha = 1;
 }
 
-/** How many of the devices compute, over the whole run; above it, the ends of jobs. */
 let utilizationCurve = null;
+
+/** How many of the devices compute, over the whole run; above it, the ends of jobs. */
 function drawOverview() {
   const { theme } = state;
   const [width, height] = [size.width, 46];
@@ -408,24 +416,24 @@ function drawOverview() {
     utilizationCurve = idle.map((x) => (devices.length === 0 ? 0 : Math.max(0, 1 - x / devices.length)));
   }
   g.fillStyle = theme.muted;
-  g.fillText("whole run", 12, 16);
+  g.fillText("overview", 12, 16);
   g.fillText("devices busy", 12, 30);
   g.fillStyle = theme.accent;
   g.globalAlpha = 0.55;
-  utilizationCurve.forEach((busy, x) => g.fillRect(GUTTER + x, height - 2 - busy * 32, 1, busy * 32));
+  utilizationCurve.forEach((busy, x) => g.fillRect(gutter + x, height - 2 - busy * 32, 1, busy * 32));
   g.globalAlpha = 1;
   for (const [k, job] of data.jobs.entries()) {
     if (job.ended === null) continue;
     g.fillStyle = job.outcome === "completed" ? theme.text : theme.bad;
     const tall = k === state.job ? 11 : 6;
-    g.fillRect(GUTTER + (job.ended / wall) * plot, 2, 1.5, tall);
+    g.fillRect(gutter + (job.ended / wall) * plot, 2, 1.5, tall);
   }
-  const [from, to] = [state.from, state.to].map((t) => GUTTER + (t / wall) * plot);
+  const [from, to] = [state.from, state.to].map((t) => gutter + (t / wall) * plot);
   if (state.from > 0 || state.to < wall) {
     g.fillStyle = theme.back;
     g.globalAlpha = 0.66;
-    g.fillRect(GUTTER, 0, from - GUTTER, height);
-    g.fillRect(to, 0, GUTTER + plot - to, height);
+    g.fillRect(gutter, 0, from - gutter, height);
+    g.fillRect(to, 0, gutter + plot - to, height);
     g.globalAlpha = 1;
     g.strokeStyle = theme.accent;
     g.lineWidth = 1.5;
@@ -443,7 +451,7 @@ function drawOverlay() {
     g.fillStyle = `${theme.accent}33`;
     g.fillRect(Math.min(a, b), AXIS, Math.abs(b - a), size.height);
   }
-  if (hover.x < GUTTER || hover.x > size.width - 10) return;
+  if (hover.x < gutter || hover.x > size.width - 10) return;
   g.fillStyle = theme.text;
   g.globalAlpha = 0.5;
   g.fillRect(Math.round(hover.x), AXIS - 4, 1, size.height);
@@ -461,15 +469,15 @@ function drawOverlay() {
     g.strokeStyle = theme.text;
     g.lineWidth = 1.6;
     g.beginPath();
-    g.rect(GUTTER, 0, size.width - GUTTER, size.height);
+    g.rect(gutter, 0, size.width - gutter, size.height);
     g.clip();
     g.beginPath();
     g.roundRect(x - 1, y - 1, Math.max(width, 2) + 2, height + 2, 3);
     g.stroke();
   }
-  const text = showMoment(momentAt(hover.x), perPixel());
+  const text = showAt(momentAt(hover.x), perPixel());
   const width = g.measureText(text).width + 12;
-  const x = Math.min(Math.max(hover.x - width / 2, GUTTER), size.width - width - 2);
+  const x = Math.min(Math.max(hover.x - width / 2, gutter), size.width - width - 2);
   g.fillStyle = theme.text;
   g.beginPath();
   g.roundRect(x, 2, width, 18, 4);

@@ -32,13 +32,13 @@ function zoomAt(x, factor) {
   show(moment - share * length, moment + (1 - share) * length);
 }
 
-const zoomMiddle = (factor) => zoomAt(GUTTER + plotWidth() / 2, factor);
+const zoomMiddle = (factor) => zoomAt(gutter + plotWidth() / 2, factor);
 const pan = (share) => show(state.from + (state.to - state.from) * share, state.to + (state.to - state.from) * share);
 
 /** What lies at a place of the chart: a span, a gap, counts of waits, or memory. */
 function find(x, y) {
   const row = rowAt(y);
-  if (row === null || x < GUTTER) return { row };
+  if (row === null || x < gutter) return { row };
   const moment = momentAt(x);
   if (row.type === "spans") {
     const lane = Math.floor((y - row.y - 2) / row.lane);
@@ -76,7 +76,7 @@ function describe(found) {
     }
     if (spans.circuit[span] >= 0) items.push(["circuit", data.circuits[spans.circuit[span]]]);
     const step = Math.max(1, spans.duration[span] / 1000);
-    items.push(["from, to", `${showMoment(spans.start[span], step)} – ${showMoment(spanEnd(span), step)}`]);
+    items.push(["from, to", `${showAt(spans.start[span], step)} – ${showAt(spanEnd(span), step)}`]);
     const bytes = spans.bytes[span];
     if (bytes > 0) {
       const rate = bytes / (spans.duration[span] / 1e9);
@@ -91,7 +91,7 @@ function describe(found) {
   if (gap !== undefined) {
     const reason = gap.detail.startsWith(`${gap.label}: `) ? gap.detail.slice(gap.label.length + 2) : "";
     const step = Math.max(1, gap.duration / 1000);
-    const [from, to] = [gap.start, gap.start + gap.duration].map((t) => showMoment(t, step));
+    const [from, to] = [gap.start, gap.start + gap.duration].map((t) => showAt(t, step));
     const items = [["device", row.name], ["from, to", `${from} – ${to}`]];
     if (reason !== "") items.unshift(["reason", reason]);
     return [head(hatchedCss(reasonColor(gap.label)), `idle: ${gap.label}`, showTime(gap.duration)), list(items)];
@@ -130,19 +130,33 @@ function placeOf(event) {
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
+/** Shows what is under the pointer, which may be something else after the data have changed. */
+function showPointed() {
+  if (state.pointer === null) return;
+  const { clientX, clientY } = state.pointer;
+  const [x, y] = placeOf(state.pointer);
+  const found = find(x, y);
+  state.hover = { x, box: found.box };
+  const clickable = found.span !== undefined || found.row?.type === "head";
+  chart.style.cursor = clickable ? "pointer" : x < gutter ? "default" : "";
+  showTip(found, clientX, clientY);
+  drawOverlay();
+}
+
 function listenToPointer() {
   let drag = null;
   chart.onpointerdown = (event) => {
     if (event.button !== 0) return;
     const [x, y] = placeOf(event);
     drag = { x, y, from: state.from, to: state.to, range: event.shiftKey, moved: false };
+    state.held = true;
     chart.setPointerCapture(event.pointerId);
   };
   chart.onpointermove = (event) => {
     const [x, y] = placeOf(event);
     if (drag !== null) {
       drag.moved ||= Math.hypot(x - drag.x, y - drag.y) > 3;
-      if (drag.moved && drag.x >= GUTTER) {
+      if (drag.moved && drag.x >= gutter) {
         chart.classList.add("dragging");
         byId("tip").hidden = true;
         state.hover = { x, range: drag.range ? [drag.x, x] : null };
@@ -151,17 +165,14 @@ function listenToPointer() {
         return show(drag.from + shift, drag.to + shift);
       }
     }
-    const found = find(x, y);
-    state.hover = { x, box: found.box };
-    const clickable = found.span !== undefined || found.row?.type === "head";
-    chart.style.cursor = clickable ? "pointer" : x < GUTTER ? "default" : "";
-    showTip(found, event.clientX, event.clientY);
-    drawOverlay();
+    state.pointer = { clientX: event.clientX, clientY: event.clientY };
+    showPointed();
   };
   chart.onpointerup = (event) => {
     const [x, y] = placeOf(event);
     const done = drag;
     drag = null;
+    state.held = false;
     chart.classList.remove("dragging");
     if (done === null) return;
     if (done.moved) {
@@ -170,11 +181,15 @@ function listenToPointer() {
       return requestDraw();
     }
     const { row, span } = find(x, y);
-    if (row?.type === "head" && (x < GUTTER || span === undefined)) return fold(row.group);
+    if (row?.type === "head" && (x < gutter || span === undefined)) return fold(row.group);
     if (span !== undefined) selectJob(spans.job[span] === state.job ? -1 : spans.job[span]);
   };
-  chart.onpointercancel = () => (drag = null);
+  chart.onpointercancel = () => {
+    drag = null;
+    state.held = false;
+  };
   chart.onpointerleave = () => {
+    state.pointer = null;
     state.hover = null;
     byId("tip").hidden = true;
     drawOverlay();
@@ -186,7 +201,7 @@ function listenToPointer() {
   };
   chart.addEventListener("wheel", (event) => {
     const [x] = placeOf(event);
-    if (x < GUTTER) return; // scrolls the page
+    if (x < gutter) return; // scrolls the page
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
     const sideways = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
@@ -206,12 +221,13 @@ function listenToOverview() {
   let drag = null;
   const momentOf = (event) => {
     const x = event.clientX - overview.getBoundingClientRect().left;
-    return Math.min(1, Math.max(0, (x - GUTTER) / plotWidth())) * Math.max(1, data.wall);
+    return Math.min(1, Math.max(0, (x - gutter) / plotWidth())) * Math.max(1, data.wall);
   };
   overview.onpointerdown = (event) => {
     const at = momentOf(event);
     const whole = state.from <= 0 && state.to >= data.wall;
     drag = { at, from: state.from, to: state.to, move: !whole && at >= state.from && at <= state.to };
+    state.held = true;
     overview.setPointerCapture(event.pointerId);
   };
   overview.onpointermove = (event) => {
@@ -220,7 +236,10 @@ function listenToOverview() {
     if (drag.move) show(drag.from + at - drag.at, drag.to + at - drag.at);
     else if (Math.abs(at - drag.at) > data.wall / 500) show(Math.min(at, drag.at), Math.max(at, drag.at));
   };
-  overview.onpointerup = () => (drag = null);
+  overview.onpointerup = () => {
+    drag = null;
+    state.held = false;
+  };
   overview.onpointercancel = overview.onpointerup;
   overview.ondblclick = () => show(0, data.wall);
 }
@@ -231,10 +250,20 @@ function chooseJob(step) {
 }
 
 function toggleTheme() {
-  const root = document.documentElement;
-  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
-  readTheme();
+  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
   requestDraw();
+}
+
+/** Draws whenever the width changes. A narrow screen has less room for names. */
+function listenToSize() {
+  const resize = () => {
+    if (size.width === chart.clientWidth) return;
+    size.width = chart.clientWidth;
+    gutter = size.width < 640 ? 116 : 192;
+    requestDraw(); // not at once: drawing changes the height, which is observed, too
+  };
+  new ResizeObserver(resize).observe(chart);
+  resize();
 }
 
 function listenToKeys() {
@@ -257,6 +286,7 @@ function listenToKeys() {
   byId("zoom-in").onclick = () => zoomMiddle(0.5);
   byId("zoom-out").onclick = () => zoomMiddle(2);
   byId("fit").onclick = () => show(0, data.wall);
+  byId("job").onchange = (event) => selectJob(Number(event.target.value));
   byId("theme").onclick = toggleTheme;
   byId("help").onclick = () => byId("keys").showModal();
 }

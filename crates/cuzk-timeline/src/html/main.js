@@ -2,10 +2,8 @@
 
 function start() {
   const wanted = new URLSearchParams(location.hash.slice(1));
-  const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
-  const theme = wanted.get("theme") ?? (dark ? "dark" : "light");
-  document.documentElement.dataset.theme = theme === "dark" ? "dark" : "light";
-  readTheme();
+  setTheme(wanted.get("theme"));
+  load(JSON.parse(byId("data").textContent));
 
   document.title = `${data.title} – cuzk timeline`;
   byId("title").textContent = data.title;
@@ -28,13 +26,7 @@ function start() {
   const job = data.jobs.findIndex((_, k) => jobName(k) === wanted.get("job"));
   if (job >= 0) selectJob(job);
 
-  const resize = () => {
-    if (size.width === chart.clientWidth) return;
-    size.width = chart.clientWidth;
-    requestDraw(); // not at once: drawing changes the height, which is observed, too
-  };
-  new ResizeObserver(resize).observe(chart);
-  resize();
+  listenToSize();
   draw();
   document.documentElement.dataset.ready = "true";
 }

@@ -1,7 +1,5 @@
 // The data, with the indices that drawing and searching need.
 
-const data = JSON.parse(byId("data").textContent);
-
 // Hues of Okabe and Ito by what is kept busy: orange the host, yellow and brown buses, green transforms, a ramp of
 // blues the sums in G1, purple the one in G2; greys and dull hues wait. Neighbours on a row differ in lightness, too.
 const STAGE_COLORS = {
@@ -13,12 +11,20 @@ const STAGE_COLORS = {
 };
 const OTHER_COLORS = ["#7c8b2f", "#3fb0c4", "#c46a8d", "#6f6fc9", "#a0785a"];
 
-let others = 0;
-const stages = data.stages.map((stage) => {
-  const color = STAGE_COLORS[stage.label] ?? OTHER_COLORS[others++ % OTHER_COLORS.length];
+const others = new Map();
+
+/** The colour of a stage. Those without one of their own get one when they are first seen. */
+function stageColor(label) {
+  if (Object.hasOwn(STAGE_COLORS, label)) return STAGE_COLORS[label];
+  if (!others.has(label)) others.set(label, OTHER_COLORS[others.size % OTHER_COLORS.length]);
+  return others.get(label);
+}
+
+/** What can be read on a colour. */
+function inkOn(color) {
   const [r, g, b] = [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
-  return { ...stage, color, ink: 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#10161e" : "#ffffff", shown: true };
-});
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#10161e" : "#ffffff";
+}
 
 // Reasons of idle time: the hatching's colour. What points to a fault is red, what points to a limit is amber.
 const REASON_COLORS = {
@@ -28,6 +34,50 @@ const REASON_COLORS = {
   "left to other devices": "#5f86ad", "unexplained": "#ff00aa",
 };
 const reasonColor = (label) => REASON_COLORS[label] ?? "#7c8b2f";
+
+const state = {
+  from: 0, to: 1, // what is shown
+  zero: 0, // the moment that is written as 0
+  job: -1, // which is selected
+  folded: new Set(), // groups whose rows are not shown
+  hidden: new Set(), // stages that are not shown, by label
+  pointer: null, // where it is, if it is over the chart
+  held: false, // whether something is being dragged
+  hover: null,
+  theme: {},
+};
+
+let data = null;
+let stages = []; // with their colours, and whether they are shown
+let spans = null; // columns
+let tracks = []; // in each, for each lane, the spans in order: disjoint, so that ends are in order, too
+let spansOfJob = []; // of each job the spans, in order
+const peaks = new Map();
+
+/** Takes the data: those of a whole run once, those of a run that goes on again and again. */
+function load(next) {
+  const selected = state.job < 0 ? null : data.jobs[state.job].id;
+  data = next;
+  spans = data.spans;
+  stages = data.stages.map((stage) => {
+    const color = stageColor(stage.label);
+    return { ...stage, color, ink: inkOn(color), get shown() { return !state.hidden.has(stage.label); } };
+  });
+  tracks = data.tracks.map((track, id) => ({
+    ...track, id, idle: [], notOk: [], spansOf: Array.from({ length: Math.max(1, track.lanes) }, () => []),
+  }));
+  spansOfJob = data.jobs.map(() => []);
+  for (let i = 0; i < spans.start.length; i++) {
+    const track = tracks[spans.track[i]];
+    track?.spansOf[spans.lane[i]].push(i);
+    if (spans.outcome[i] === 1 || spans.outcome[i] === 2) track?.notOk.push(i);
+    if (spans.job[i] >= 0) spansOfJob[spans.job[i]].push(i);
+  }
+  data.idle.forEach((gap) => tracks[gap.track].idle.push(gap));
+  peaks.clear();
+  utilizationCurve = null;
+  state.job = selected === null ? -1 : data.jobs.findIndex((job) => job.id === selected);
+}
 
 const jobName = (job) => (job < 0 ? "" : data.jobs[job].name ?? `job ${data.jobs[job].id}`);
 
@@ -42,19 +92,7 @@ function firstWhere(length, test, low = 0) {
   return low;
 }
 
-const spans = data.spans;
 const spanEnd = (i) => spans.start[i] + spans.duration[i];
-
-// Of each track, and in it of each lane, the spans in order: disjoint, so that ends are in order, too.
-const tracks = data.tracks.map((track, id) => ({
-  ...track, id, idle: [], notOk: [], spansOf: Array.from({ length: Math.max(1, track.lanes) }, () => []),
-}));
-for (let i = 0; i < spans.start.length; i++) {
-  const track = tracks[spans.track[i]];
-  track?.spansOf[spans.lane[i]].push(i);
-  if (spans.outcome[i] === 1 || spans.outcome[i] === 2) track?.notOk.push(i);
-}
-data.idle.forEach((gap) => tracks[gap.track].idle.push(gap));
 
 /** The span of a lane at a moment, or within `reach` of it; -1 if there is none. */
 function spanAt(lane, moment, reach) {
@@ -91,8 +129,6 @@ function countsOf(track) {
   });
 }
 
-const peaks = new Map();
-
 /** The largest sum of several counts. Each set of stages is computed once. */
 function peakOf(track, counts) {
   const key = [track.id, ...counts.map((c) => c.stage)].join();
@@ -109,10 +145,6 @@ function stepAt(at, value, moment) {
   return next > 0 ? value[next - 1] : 0;
 }
 
-// Of each job the spans, in order.
-const spansOfJob = data.jobs.map(() => []);
-for (let i = 0; i < spans.start.length; i++) if (spans.job[i] >= 0) spansOfJob[spans.job[i]].push(i);
-
 /** From when to when anything is known of a job. */
 function extentOfJob(job) {
   const [own, { submitted, ended }] = [spansOfJob[job], data.jobs[job]];
@@ -120,11 +152,3 @@ function extentOfJob(job) {
   for (const i of own) known.push(spans.start[i], spanEnd(i));
   return [known.reduce((a, b) => Math.min(a, b), Infinity), known.reduce((a, b) => Math.max(a, b), -Infinity)];
 }
-
-const state = {
-  from: 0, to: Math.max(1, data.wall), // what is shown
-  job: -1, // which is selected
-  folded: new Set(), // groups whose rows are not shown
-  hover: null,
-  theme: {},
-};

@@ -1,0 +1,165 @@
+//! What the daemon says of itself before and after a measurement.
+
+use std::collections::BTreeMap;
+
+use cuzk_proto::{
+    Client,
+    v1::{GetStatusResponse, srs_status::Tier},
+};
+use serde_json::{Value, json};
+
+use crate::{failure::Failure, prometheus::Metrics};
+
+/// The daemon at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    pub(crate) status: GetStatusResponse,
+    pub(crate) metrics: Metrics,
+}
+
+impl Look {
+    pub(crate) async fn take(client: &Client) -> Result<Self, Failure> {
+        let (status, metrics) = tokio::try_join!(client.status(), client.metrics())?;
+        Ok(Self { status, metrics: Metrics::parse(&metrics) })
+    }
+
+    /// How near to a device the key of a circuit is: hot (there), warm (in the host's memory) or cold.
+    pub(crate) fn key_tier(&self, circuit: &str) -> &'static str {
+        let tier = self.status.loaded_srs.iter().filter(|key| key.circuit_id == circuit).map(|key| key.tier()).min();
+        match tier {
+            Some(Tier::Hot) => "hot",
+            Some(Tier::Warm) => "warm",
+            Some(Tier::Cold) | None => "cold",
+        }
+    }
+
+    pub(crate) fn key_digest(&self, circuit: &str) -> Option<String> {
+        let keys = self.status.loaded_srs.iter();
+        keys.filter(|key| key.circuit_id == circuit && !key.key_digest.is_empty()).map(|k| k.key_digest.clone()).next()
+    }
+
+    /// The most memory of the process that was ever resident, in bytes.
+    pub(crate) fn peak_rss(&self) -> Option<f64> {
+        let peak = ["process_resident_memory_peak_bytes", "process_resident_memory_max_bytes"];
+        peak.iter().find_map(|name| self.metrics.get(name))
+    }
+
+    /// Memory of the process that is resident, in bytes.
+    pub(crate) fn rss(&self) -> Option<f64> {
+        self.metrics.get("process_resident_memory_bytes")
+    }
+
+    /// Seconds since the daemon's start, and how many of them a device computed.
+    fn busy(&self, device: &str) -> Option<(f64, f64)> {
+        let uptime = self.metrics.get("cuzk_uptime_seconds")?;
+        Some((uptime, uptime * self.metrics.labelled("cuzk_device_busy_ratio", "device", device)?))
+    }
+}
+
+/// What the daemon did between two looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Observation {
+    before: Look,
+    after: Look,
+}
+
+impl Observation {
+    pub(crate) const fn new(before: Look, after: Look) -> Self {
+        Self { before, after }
+    }
+
+    pub(crate) const fn after(&self) -> &Look {
+        &self.after
+    }
+
+    /// How much of the time between the looks each device computed, from 0 to 1.
+    pub(crate) fn utilization(&self) -> BTreeMap<u32, f64> {
+        let of = |ordinal: u32| {
+            let name = ordinal.to_string();
+            let (from, busy_from) = self.before.busy(&name)?;
+            let (to, busy_to) = self.after.busy(&name)?;
+            (to > from).then(|| ((busy_to - busy_from) / (to - from)).clamp(0.0, 1.0))
+        };
+        self.after.status.gpus.iter().filter_map(|gpu| Some((gpu.ordinal, of(gpu.ordinal)?))).collect()
+    }
+
+    pub(crate) fn json(&self, circuit: &str) -> Value {
+        let utilization = self.utilization();
+        let devices: Vec<Value> = self
+            .after
+            .status
+            .gpus
+            .iter()
+            .map(|gpu| {
+                json!({
+                    "ordinal": gpu.ordinal, "name": gpu.name, "backend": gpu.backend, "uuid": gpu.uuid,
+                    "driver": gpu.driver, "health": gpu.health, "memory_bytes": gpu.vram_total_bytes,
+                    "utilization": utilization.get(&gpu.ordinal),
+                })
+            })
+            .collect();
+        let tier = self.before.key_tier(circuit);
+        json!({
+            "version": self.after.status.version,
+            "peak_rss_bytes": self.after.peak_rss(),
+            "devices": devices,
+            "key": {
+                "circuit": circuit,
+                "digest": self.after.key_digest(circuit),
+                "at_start": tier,
+                "cold": tier == "cold",
+            },
+        })
+    }
+
+    /// Lines for a person.
+    pub(crate) fn text(&self, circuit: &str) -> String {
+        let peak = self.after.peak_rss().map_or_else(|| "not told".to_owned(), |b| bytes(b as u64));
+        let mut text = format!("daemon       {}, peak RSS {peak}\n", self.after.status.version);
+        let utilization = self.utilization();
+        for gpu in &self.after.status.gpus {
+            let driver = if gpu.driver.is_empty() { String::new() } else { format!(", driver {}", gpu.driver) };
+            let busy = utilization
+                .get(&gpu.ordinal)
+                .map_or_else(|| "utilization not told".to_owned(), |busy| format!("{:.1} % busy", busy * 100.0));
+            text += &format!("device {:<6}{}: {}{driver}, {busy}\n", gpu.ordinal, gpu.backend, gpu.name);
+        }
+        let digest = self.after.key_digest(circuit).unwrap_or_else(|| "not told".to_owned());
+        text + &format!("key          {circuit}, {} at the start, digest {digest}", self.before.key_tier(circuit))
+    }
+}
+
+/// Bytes for a person.
+pub(crate) fn bytes(n: u64) -> String {
+    indicatif::BinaryBytes(n).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuzk_proto::v1::{GpuStatus, SrsStatus};
+
+    use super::*;
+
+    fn look(uptime: f64, ratio: f64, tier: Tier) -> Look {
+        let key = SrsStatus { circuit_id: "porep-2k".into(), tier: tier.into(), ..SrsStatus::default() };
+        let gpu = GpuStatus { name: "Fake".into(), backend: "fake".into(), ..GpuStatus::default() };
+        let status = GetStatusResponse { gpus: vec![gpu], loaded_srs: vec![key], ..GetStatusResponse::default() };
+        let text = format!("cuzk_uptime_seconds {uptime}\ncuzk_device_busy_ratio{{device=\"0\"}} {ratio}\n");
+        Look { status, metrics: Metrics::parse(&text) }
+    }
+
+    #[test]
+    fn utilization_is_of_the_time_between_the_looks() {
+        // 100 s with 10 busy, then 50 s with 40 busy: 50 of 150.
+        let between = Observation::new(look(100.0, 0.1, Tier::Warm), look(150.0, 50.0 / 150.0, Tier::Hot));
+        assert!((between.utilization()[&0] - 0.8).abs() < 1e-9);
+        let json = between.json("porep-2k");
+        assert_eq!((json["key"]["at_start"].as_str(), json["key"]["cold"].as_bool()), (Some("warm"), Some(false)));
+        assert!(json["peak_rss_bytes"].is_null(), "what is not told is not invented");
+        assert!(between.text("porep-2k").contains("fake: Fake, 80.0 % busy"));
+        assert_eq!(between.json("snap-2k")["key"]["at_start"], "cold");
+        let mut silent = between;
+        silent.after.metrics = Metrics::default();
+        assert!(silent.utilization().is_empty());
+    }
+}

@@ -1,0 +1,405 @@
+//! The program, from its command line to its exit code, against a server with canned answers.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use cuzk_proto::v1::{
+    await_proof_response::Status as End,
+    proving_engine_server::{ProvingEngine, ProvingEngineServer},
+    *,
+};
+use serde_json::Value;
+use tokio::{
+    net::UnixListener,
+    runtime::{self, Runtime},
+};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::{Request, Response, Status, transport::Server};
+
+/// What the server has been asked, and how it answers.
+#[derive(Clone, Default)]
+struct Canned(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    submitted: Mutex<Vec<SubmitProofRequest>>,
+    /// Proofs that are waited for at the moment, and the most at a time.
+    waiting: AtomicU32,
+    most_waiting: AtomicU32,
+    cancelled: Mutex<Vec<String>>,
+    preloaded: Mutex<Vec<String>>,
+    /// Proofs take so long.
+    proof_time: Mutex<Duration>,
+    /// Every so many-th proof fails.
+    failing: Option<u32>,
+    unverified: bool,
+    /// Submissions are refused with this.
+    refusal: Option<Status>,
+}
+
+#[tonic::async_trait]
+impl ProvingEngine for Canned {
+    async fn submit_proof(
+        &self,
+        request: Request<SubmitProofRequest>,
+    ) -> Result<Response<SubmitProofResponse>, Status> {
+        if let Some(refusal) = &self.0.refusal {
+            return Err(Status::new(refusal.code(), refusal.message()));
+        }
+        let mut submitted = self.0.submitted.lock().unwrap();
+        submitted.push(request.into_inner());
+        Ok(Response::new(SubmitProofResponse { job_id: submitted.len().to_string(), ..Default::default() }))
+    }
+
+    async fn await_proof(&self, request: Request<AwaitProofRequest>) -> Result<Response<AwaitProofResponse>, Status> {
+        let job_id = request.into_inner().job_id;
+        let waiting = self.0.waiting.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.most_waiting.fetch_max(waiting, Ordering::SeqCst);
+        let time = *self.0.proof_time.lock().unwrap();
+        tokio::time::sleep(time).await;
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+        let number: u32 = job_id.parse().unwrap();
+        let mut end = AwaitProofResponse { job_id, queue_wait_ms: 300, total_ms: 74_144, ..Default::default() };
+        if self.0.failing.is_some_and(|every| number.is_multiple_of(every)) {
+            end.set_status(End::Failed);
+            end.error_message = "out of luck".into();
+        } else {
+            end.set_status(End::Completed);
+            end.proof = vec![7; 192].into();
+            end.verified = !self.0.unverified;
+            end.circuit_id = "porep-2k".into();
+        }
+        Ok(Response::new(end))
+    }
+
+    async fn prove(&self, _: Request<ProveRequest>) -> Result<Response<ProveResponse>, Status> {
+        Err(Status::unimplemented("the bench submits and waits"))
+    }
+
+    async fn cancel_proof(
+        &self,
+        request: Request<CancelProofRequest>,
+    ) -> Result<Response<CancelProofResponse>, Status> {
+        self.0.cancelled.lock().unwrap().push(request.into_inner().job_id);
+        Ok(Response::new(CancelProofResponse { was_running: true }))
+    }
+
+    async fn get_status(&self, _: Request<GetStatusRequest>) -> Result<Response<GetStatusResponse>, Status> {
+        let gpu =
+            GpuStatus { name: "Canned".into(), backend: "tin".into(), driver: "1.2".into(), ..Default::default() };
+        // The key is loaded by the first proof.
+        let proved = !self.0.submitted.lock().unwrap().is_empty();
+        let key = SrsStatus { circuit_id: "porep-2k".into(), key_digest: "d1ge57".into(), ..Default::default() };
+        let loaded_srs = if proved { vec![key] } else { vec![] };
+        Ok(Response::new(GetStatusResponse {
+            gpus: vec![gpu],
+            loaded_srs,
+            version: "canned".into(),
+            ..Default::default()
+        }))
+    }
+
+    async fn get_metrics(&self, _: Request<GetMetricsRequest>) -> Result<Response<GetMetricsResponse>, Status> {
+        // Busy from the first proof on: 100 s without, then 100 s with.
+        let proved = !self.0.submitted.lock().unwrap().is_empty();
+        let (uptime, busy) = if proved { (200, 0.5) } else { (100, 0.0) };
+        let prometheus_text = format!(
+            "cuzk_uptime_seconds {uptime}\ncuzk_device_busy_ratio{{device=\"0\"}} {busy}\n\
+             process_resident_memory_bytes 1073741824\nprocess_resident_memory_peak_bytes 2147483648\n"
+        );
+        Ok(Response::new(GetMetricsResponse { prometheus_text }))
+    }
+
+    async fn preload_srs(&self, request: Request<PreloadSrsRequest>) -> Result<Response<PreloadSrsResponse>, Status> {
+        self.0.preloaded.lock().unwrap().push(request.into_inner().circuit_id);
+        Ok(Response::new(PreloadSrsResponse { already_loaded: false, load_time_ms: 12 }))
+    }
+
+    async fn evict_srs(&self, _: Request<EvictSrsRequest>) -> Result<Response<EvictSrsResponse>, Status> {
+        Err(Status::failed_precondition("the key of porep-2k is in use"))
+    }
+}
+
+/// A server with threads of its own, and a folder with its socket.
+struct Served {
+    canned: Canned,
+    folder: tempfile::TempDir,
+    _runtime: Runtime,
+}
+
+fn serve(runtime: &Runtime, socket: &Path, canned: Canned) {
+    let _entered = runtime.enter();
+    let incoming = UnixListenerStream::new(UnixListener::bind(socket).unwrap());
+    let service = ProvingEngineServer::new(canned).max_decoding_message_size(256 << 20);
+    runtime.spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
+}
+
+impl Served {
+    fn new(inner: Inner) -> Self {
+        let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let canned = Canned(Arc::new(inner));
+        serve(&runtime, &folder.path().join("s"), canned.clone());
+        Self { canned, folder, _runtime: runtime }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cuzk-bench"));
+        command
+            .args(["--addr", &format!("unix://{}", self.path("s"))])
+            .args(arguments)
+            .env_remove("CUZK_AUTH_TOKEN_FILE");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+}
+
+/// A run of the program that has ended.
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    fn ended_with(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "\n{}\n{}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    fn json(&self) -> Value {
+        assert_eq!(self.out.lines().count(), 1, "one object: {}", self.out);
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/filecoin/2kib")
+}
+
+fn c1() -> String {
+    fixtures().join("porep/c1.json").display().to_string()
+}
+
+#[test]
+fn a_batch_prints_each_proof_and_sums_up() {
+    let served = Served::new(Inner { proof_time: Mutex::new(Duration::from_millis(100)), ..Inner::default() });
+    let ran = served.run(&["batch", "-t", "porep", "--c1", &c1(), "-c", "6", "-j", "3", "--miner", "1000"]);
+    let ran = ran.ended_with(0);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    for (i, line) in lines[..6].iter().enumerate() {
+        let rest = line.strip_prefix(&format!("[{}/6] COMPLETED — ", i + 1)).unwrap_or_else(|| panic!("{line}"));
+        let seconds = rest.strip_suffix("s (prove=73844 ms, queue=300 ms)").unwrap_or_else(|| panic!("{line}"));
+        assert!(seconds.parse::<f64>().unwrap() >= 0.1 && seconds.split_once('.').unwrap().1.len() == 1, "{line}");
+    }
+    let text = &ran.out;
+    for part in [
+        "6 completed, 0 failed, 6 verified",
+        "s/proof",
+        "proofs/min (3 at a time",
+        "peak RSS 2.00 GiB",
+        "tin: Canned, driver 1.2, 100.0 % busy",
+        "porep-2k, cold at the start, digest d1ge57",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert_eq!(served.canned.0.most_waiting.load(Ordering::SeqCst), 3, "as many at a time as were asked for");
+    let submitted = served.canned.0.submitted.lock().unwrap();
+    let mut names: Vec<_> = submitted.iter().map(|r| r.request_id.clone()).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 6, "no proof joins another");
+    let request = &submitted[0];
+    assert_eq!((request.proof_kind(), request.registered_proof), (ProofKind::PorepSealCommit, 5));
+    assert_eq!((request.sector_size, request.sector_number, request.miner_id), (2048, 1, 1000));
+    assert_eq!(request.vanilla_proof, fs::read(c1()).unwrap());
+}
+
+#[test]
+fn a_batch_as_json_is_one_object_with_all_that_a_measurement_needs() {
+    let served = Served::new(Inner { failing: Some(3), ..Inner::default() });
+    let ran = served.run(&["--json", "batch", "--type", "porep", "--c1", &c1(), "--count", "4"]).ended_with(5);
+    let json = ran.json();
+    assert_eq!(
+        (json["completed"].as_u64(), json["failed"].as_u64(), json["verified"].as_u64()),
+        (Some(3), Some(1), Some(3))
+    );
+    assert_eq!((json["latency"]["count"].as_u64(), json["mean_ms"]["prove"].as_f64()), (Some(3), Some(73_844.0)));
+    assert_eq!(json["errors"][0], "the proof ended as FAILED: out of luck");
+    let (per_proof, per_minute) = (json["seconds_per_proof"].as_f64(), json["proofs_per_minute"].as_f64());
+    assert!((per_proof.unwrap() * per_minute.unwrap() - 60.0).abs() < 1e-6);
+    let daemon = &json["daemon"];
+    assert_eq!(
+        (daemon["peak_rss_bytes"].as_f64(), daemon["key"]["digest"].as_str()),
+        (Some(2_147_483_648.0), Some("d1ge57"))
+    );
+    assert_eq!(
+        (daemon["key"]["cold"].as_bool(), daemon["devices"][0]["utilization"].as_f64()),
+        (Some(true), Some(1.0))
+    );
+    assert_eq!(
+        (daemon["devices"][0]["name"].as_str(), daemon["devices"][0]["driver"].as_str()),
+        (Some("Canned"), Some("1.2"))
+    );
+    assert!(ran.err.contains("[3/4] FAILED — ") && ran.err.contains("1 of 4, the first: "), "{}", ran.err);
+}
+
+#[test]
+fn exit_codes_tell_the_class() {
+    let batch = |inner: Inner| Served::new(inner).run(&["batch", "-t", "porep", "--c1", &c1()]).code;
+    let refusing = |refusal: Status| batch(Inner { refusal: Some(refusal), ..Inner::default() });
+    assert_eq!(batch(Inner { unverified: true, ..Inner::default() }), 1);
+    assert_eq!(refusing(Status::unauthenticated("who?")), 2);
+    assert_eq!(refusing(Status::invalid_argument("no")), 3);
+    assert_eq!(refusing(Status::failed_precondition("no key")), 4);
+    assert_eq!(refusing(Status::internal("no")), 5);
+    assert_eq!(refusing(Status::resource_exhausted("full")), 6);
+    let served = Served::new(Inner::default());
+    assert_eq!(served.run(&["batch", "-t", "winning"]).code, 2);
+    assert_eq!(served.run(&["batch", "-t", "porep", "--c1", "/nonexistent"]).code, 3);
+    let mut nobody = Command::new(env!("CARGO_BIN_EXE_cuzk-bench"));
+    let ran = nobody.args(["--json", "status", "--connect-limit", "0", "--addr", "unix:///nonexistent/s"]).output();
+    let ran = Ran::from(ran.unwrap());
+    let json = ran.ended_with(5).json();
+    assert_eq!((json["class"].as_str(), json["exit_code"].as_u64()), (Some("device"), Some(5)));
+    let json = served.run(&["--json", "batch", "--colour", "red"]).ended_with(2).json();
+    assert_eq!((json["class"].as_str(), json["exit_code"].as_u64()), (Some("usage"), Some(2)));
+    assert!(json["error"].as_str().unwrap().contains("--colour"), "{json}");
+}
+
+#[test]
+fn verbs_that_ask_one_thing() {
+    let served = Served::new(Inner::default());
+    assert!(served.run(&["status"]).ended_with(0).out.contains("tin: Canned"));
+    assert_eq!(served.run(&["preload", "porep-2k"]).ended_with(0).out, "porep-2k loaded in 12 ms\n");
+    assert!(served.run(&["evict", "porep-2k"]).ended_with(4).err.contains("is in use"));
+    assert!(served.run(&["metrics"]).ended_with(0).out.starts_with("cuzk_uptime_seconds 100\n"));
+    let out = served.path("proof.bin");
+    served.run(&["single", "-t", "porep", "--c1", &c1(), "--out", &out]).ended_with(0);
+    assert_eq!(fs::read(out).unwrap(), [7; 192]);
+}
+
+#[test]
+fn an_interrupt_takes_back_what_is_under_way_and_reports_the_rest() {
+    let served = Served::new(Inner { proof_time: Mutex::new(Duration::from_secs(60)), ..Inner::default() });
+    let arguments = ["batch", "-t", "porep", "--c1", &c1(), "-c", "9", "-j", "2"];
+    let child = served.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while served.canned.0.waiting.load(Ordering::SeqCst) < 2 {
+        assert!(started.elapsed() < Duration::from_secs(30), "nothing was asked for");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap()).ended_with(130);
+    assert!(ran.err.contains("interrupted after 0 of 9 proofs"), "{}", ran.err);
+    let mut cancelled = served.canned.0.cancelled.lock().unwrap().clone();
+    cancelled.sort();
+    assert_eq!(cancelled, ["1", "2"]);
+}
+
+#[test]
+fn stress_asks_at_its_rates() {
+    let served = Served::new(Inner::default());
+    let plan = served.path("plan.toml");
+    let vanilla = fixtures().join("winning/vanilla.json").display().to_string();
+    let text = format!(
+        "[[load]]\nper_minute = 600\n[load.statement]\ntype = 'porep'\nc1 = '{}'\n[[load]]\nper_minute = 120.0\n\
+         [load.statement]\ntype = 'winning'\nvanilla = '{vanilla}'\nsector_size = '2k'\nrandomness = '{}'\n",
+        c1(),
+        "00".repeat(32)
+    );
+    fs::write(&plan, text).unwrap();
+    let json = served.run(&["--json", "stress", &plan, "--duration", "1.9"]).ended_with(0).json();
+    // Ten a second from 0 on, and two a second from a quarter of a second on.
+    let asked: Vec<_> = (0..2).map(|k| json["loads"][k]["asked"].as_u64().unwrap()).collect();
+    assert_eq!(asked, [19, 4]);
+    assert_eq!(
+        (json["loads"][0]["completed"].as_u64(), json["loads"][1]["circuit"].as_str()),
+        (Some(19), Some("winning-2k"))
+    );
+    assert!(json["get_status"]["count"].as_u64().unwrap() > 1 && json["get_status_failed"] == 0, "{json}");
+    assert_eq!(json["rss_after_bytes"], 1_073_741_824.0);
+
+    *served.canned.0.proof_time.lock().unwrap() = Duration::from_secs(3);
+    let json = served.run(&["--json", "stress", &plan, "-d", "1", "-j", "5"]).ended_with(0).json();
+    let held: u64 = (0..2).map(|k| json["loads"][k]["held_back"].as_u64().unwrap()).sum();
+    assert_eq!(held, 12 - 5, "what is beyond the bound is counted, not queued: {json}");
+}
+
+/// A program that a sweep starts as its daemon: it notes its arguments and waits for its end. The test answers instead
+/// of it, on the socket that its configuration names.
+const STAND_IN: &str = "#!/bin/sh\ntrap 'kill $!; exit 0' TERM\necho \"$2\" >> \"$STARTED\"\nsleep 60 & wait\n";
+
+#[test]
+fn a_sweep_has_a_daemon_for_each_point_and_writes_what_it_measured() {
+    let served = Served::new(Inner::default());
+    let daemon = served.path("daemon");
+    fs::write(&daemon, STAND_IN).unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(&daemon, fs::Permissions::from_mode(0o755)).unwrap();
+    let config = served.path("base.toml");
+    fs::write(&config, "[synthesis]\npartition_workers = 1\nthreads = 3\n[daemon]\nlisten = '0.0.0.0:1'\n").unwrap();
+    let (started, svg, results) = (served.path("started"), served.path("s.svg"), served.path("s.json"));
+    let mut command = served.command(&["sweep", "-t", "porep", "--c1", &c1(), "-c", "2", "-j", "1,2"]);
+    command.args(["--partition-workers", "10,12", "--config", &config, "--daemon", &daemon]);
+    command.args(["--svg", &svg, "--results", &results, "--start-limit", "30"]).env("STARTED", &started);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let mut workers = Vec::new();
+    let since = Instant::now();
+    while workers.len() < 4 {
+        assert!(since.elapsed() < Duration::from_secs(60), "four daemons are started, not {}", workers.len());
+        let paths = fs::read_to_string(&started).unwrap_or_default();
+        for path in paths.lines().skip(workers.len()) {
+            let config: toml::Table = fs::read_to_string(path).unwrap().parse().unwrap();
+            let socket = config["daemon"]["listen"].as_str().unwrap().strip_prefix("unix://").unwrap();
+            assert_eq!(config["synthesis"].as_table().unwrap().len(), 1, "the old name of the key is gone");
+            assert_eq!(config["daemon"]["status_listen"].as_str(), Some(""));
+            assert!(config["journal"]["directory"].as_str().is_some());
+            workers.push(config["pipeline"]["partition_workers"].as_integer().unwrap());
+            serve(&runtime, Path::new(socket), Canned::default());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ran = Ran::from(child.wait_with_output().unwrap()).ended_with(0);
+    assert_eq!(workers, [10, 10, 12, 12]);
+    let written: Value = serde_json::from_slice(&fs::read(results).unwrap()).unwrap();
+    assert_eq!(written["points"].as_array().unwrap().len(), 4);
+    assert_eq!(written["points"][3]["measured"]["completed"], 2, "{written}");
+    assert!(
+        ran.out.matches("COMPLETED").count() == 8 && ran.out.contains("workers at a time    s/proof"),
+        "{}",
+        ran.out
+    );
+    assert!(fs::read_to_string(svg).unwrap().starts_with("<svg "));
+}

@@ -1,0 +1,84 @@
+//! What can go wrong with a journal.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+/// What can go wrong with a journal. Cloned where one failure concerns several callers.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process has it open.
+    #[error("{} is in use by process {}", path.display(), pid.map_or("unknown".to_owned(), |pid| pid.to_string()))]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, if that can be read.
+        pid: Option<u32>,
+    },
+    /// A file cannot be used.
+    #[error("cannot {doing} {}: {cause}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        cause: Arc<io::Error>,
+    },
+    /// It was written by another version of this crate.
+    #[error("{} has version {found} of the format, this program reads version {supported}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The one that can be read.
+        supported: u32,
+    },
+    /// It is damaged, or something else.
+    #[error("{} is damaged: {cause}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The disk has no room for more work. What was accepted has its room.
+    #[error("no room in {} for {needed} more bytes: {cause}", path.display())]
+    Full {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes that were asked for.
+        needed: u64,
+        /// What the system said.
+        cause: Arc<io::Error>,
+    },
+    /// The journal is as large as it may be. What was accepted has its room.
+    #[error("the journal holds {in_use} bytes, {requested} more would exceed the limit of {limit}")]
+    OverBudget {
+        /// Bytes on disk, with what is reserved for results.
+        in_use: u64,
+        /// Bytes that were asked for.
+        requested: u64,
+        /// [`Options::max_bytes`](crate::Options::max_bytes).
+        limit: u64,
+    },
+    /// No job has this id, or it is forgotten.
+    #[error("no job has the id {0:?}")]
+    UnknownJob(String),
+    /// The job has ended already.
+    #[error("job {0} has ended already")]
+    AlreadyEnded(String),
+    /// The database failed.
+    #[error("the journal's database failed: {0}")]
+    Database(String),
+    /// The journal was closed.
+    #[error("the journal is closed")]
+    Closed,
+}
+
+impl Error {
+    /// Whether it is a matter of room: it may work later.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::OverBudget { .. })
+    }
+}

@@ -1,0 +1,336 @@
+//! The journal as its callers see it.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+};
+
+use redb::ReadableTable;
+
+use crate::{
+    Error, NewJob, Options, Outcome, Record, Usage,
+    bodies::Bodies,
+    lock::Lock,
+    record::{JOBS, NAMES, REQUESTS, RESULTS, Stored},
+    store::{Opener, Store},
+    writer::{Operation, Writer},
+};
+
+/// Requests up to this size are in the database: writing a file costs two more waits for the disk.
+const INLINE_MAX: u64 = 32 * 1024;
+
+/// A directory of jobs. All methods may be called from several threads; those that write return when it is on disk.
+pub struct Journal {
+    store: Arc<Store>,
+    bodies: Arc<Bodies>,
+    shared: Arc<Shared>,
+    next: AtomicU64,
+    operations: Option<mpsc::Sender<Operation>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the callers' side and the writer's side both need.
+pub(crate) struct Shared {
+    pub(crate) directory: PathBuf,
+    journal: u32,
+    usage: Mutex<Usage>,
+}
+
+impl Shared {
+    pub(crate) fn id(&self, number: u64) -> String {
+        format!("{:08x}-{number}", self.journal)
+    }
+
+    fn number(&self, id: &str) -> Option<u64> {
+        let (journal, number) = id.split_once('-')?;
+        let canonical = number.parse().ok().filter(|number: &u64| self.id(*number) == id);
+        canonical.filter(|_| journal.len() == 8)
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn publish(&self, unfinished: u64, ended: u64, database_bytes: u64, reserved_bytes: u64) {
+        let mut usage = self.usage();
+        *usage = Usage { unfinished, ended, database_bytes, reserved_bytes, ..*usage };
+    }
+
+    pub(crate) fn committed(&self) {
+        self.usage().commits += 1;
+    }
+
+    pub(crate) fn count_refused(&self, jobs: usize) {
+        self.usage().refused += jobs as u64;
+    }
+
+    /// Claims disk for a request, if the limit allows it.
+    fn claim(&self, request: u64, room: u64, in_file: bool) -> Result<(), Error> {
+        let mut usage = self.usage();
+        let in_use = usage.database_bytes.saturating_add(usage.request_bytes);
+        let requested = request.saturating_add(room);
+        if in_use.saturating_add(requested) > usage.max_bytes {
+            usage.refused += 1;
+            return Err(Error::OverBudget { in_use, requested, limit: usage.max_bytes });
+        }
+        if in_file {
+            usage.request_bytes += request;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(&self, request: u64) {
+        let mut usage = self.usage();
+        usage.request_bytes = usage.request_bytes.saturating_sub(request);
+    }
+}
+
+impl Journal {
+    /// Opens the journal in a directory, which is made if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process has it, [`Error::Version`], [`Error::Corrupt`], [`Error::Io`].
+    pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
+        let path = directory.join("journal.redb");
+        let journal = Self::open_in(directory, options, path.clone(), Store::file(&path))?;
+        keep_names(directory)?;
+        Ok(journal)
+    }
+
+    pub(crate) fn open_in(directory: &Path, options: Options, path: PathBuf, opener: Opener) -> Result<Self, Error> {
+        let bodies = Arc::new(Bodies::open(directory.join("requests"))?);
+        let lock = Lock::take(&directory.join("lock"))?;
+        let (store, contents) = Store::open(path, opener)?;
+        let store = Arc::new(store);
+        let in_files = contents.unfinished.iter().filter(|(_, job)| job.in_file);
+        let kept: HashSet<u64> = in_files.clone().map(|(number, _)| *number).collect();
+        bodies.retain(&kept)?;
+        let usage = Usage {
+            request_bytes: in_files.map(|(_, job)| job.request_bytes).sum(),
+            max_bytes: options.max_bytes,
+            ..Usage::default()
+        };
+        let shared =
+            Arc::new(Shared { directory: directory.to_owned(), journal: contents.journal, usage: Mutex::new(usage) });
+        let writer = Writer::new(store.clone(), bodies.clone(), shared.clone(), options, &contents, lock);
+        writer.set_aside()?;
+        let (operations, receiver) = mpsc::channel();
+        let thread = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run(&receiver));
+        let thread = thread.map_err(|cause| Error::Io {
+            doing: "start a thread for",
+            path: directory.to_owned(),
+            cause: Arc::new(cause),
+        })?;
+        Ok(Self {
+            store,
+            bodies,
+            shared,
+            next: AtomicU64::new(contents.next),
+            operations: Some(operations),
+            thread: Some(thread),
+        })
+    }
+
+    fn send(&self, operation: Operation) {
+        // The other end lives as long as this; if its thread panicked, the reply is dropped, which its waiter notices.
+        if let Some(operations) = &self.operations {
+            drop(operations.send(operation));
+        }
+    }
+
+    /// Sends an operation and waits for what becomes of it.
+    fn call(&self, operation: impl FnOnce(crate::writer::Reply) -> Operation) -> Result<(), Error> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.send(operation(Box::new(move |result| drop(sender.send(result)))));
+        receiver.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    /// Takes a job, whose request consists of `request`, one part after the other, and returns its id. When this
+    /// returns, the job is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Full`] or [`Error::OverBudget`] if there is no room; then, as with every error, nothing is left of it,
+    /// unless the disk failed in such a way that it cannot be removed: then it may be there after the next opening.
+    pub fn accept(&self, job: NewJob, request: &[&[u8]]) -> Result<String, Error> {
+        let bytes: u64 = request.iter().map(|part| part.len() as u64).sum();
+        let in_file = bytes > INLINE_MAX;
+        self.shared.claim(bytes, job.result_room, in_file)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if in_file && let Err(error) = self.bodies.write(number, request) {
+            self.shared.release(bytes);
+            self.shared.usage().refused += u64::from(error.is_full());
+            return Err(error);
+        }
+        let request = (!in_file).then(|| request.concat());
+        let job = Stored::new(job, bytes, in_file);
+        self.call(|reply| Operation::Accept { number, job, request, reply })?;
+        Ok(self.shared.id(number))
+    }
+
+    /// Counts an attempt at a job. It is written with the next commit, and nobody waits for that.
+    pub fn begin(&self, id: &str) {
+        if let Some(number) = self.shared.number(id) {
+            self.send(Operation::Begin { number });
+        }
+    }
+
+    /// Ends a job, and removes its request. When this returns, it is on disk.
+    ///
+    /// # Errors
+    /// [`Error::UnknownJob`], [`Error::AlreadyEnded`]; or it cannot be written: then ending it may be tried again, which
+    /// is [`Error::AlreadyEnded`] if it had come as far as the disk.
+    pub fn finish(&self, id: &str, outcome: Outcome, at_ms: u64) -> Result<(), Error> {
+        let number = self.number(id)?;
+        self.call(|reply| Operation::Finish { number, outcome, at_ms, reply })
+    }
+
+    /// As [`finish`](Self::finish), without waiting: the journal's thread calls `reply`, and waits for it.
+    pub fn finish_then(
+        &self,
+        id: &str,
+        outcome: Outcome,
+        at_ms: u64,
+        reply: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        match self.number(id) {
+            Ok(number) => self.send(Operation::Finish { number, outcome, at_ms, reply: Box::new(reply) }),
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Forgets ended jobs that are too old by now. This happens with every commit, too.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn expire(&self, now_ms: u64) -> Result<(), Error> {
+        self.call(|reply| Operation::Expire { now_ms, reply })
+    }
+
+    fn number(&self, id: &str) -> Result<u64, Error> {
+        self.shared.number(id).ok_or_else(|| Error::UnknownJob(id.to_owned()))
+    }
+
+    /// What is known of a job.
+    ///
+    /// # Errors
+    /// [`Error::UnknownJob`], or it cannot be read.
+    pub fn record(&self, id: &str) -> Result<Record, Error> {
+        let number = self.number(id)?;
+        let stored = self.store.read(|transaction| Ok(Stored::read(&transaction.open_table(JOBS)?, number)?))?;
+        stored.map(|stored| stored.record(id.to_owned())).ok_or_else(|| Error::UnknownJob(id.to_owned()))
+    }
+
+    /// The newest job of this name and input that has not failed.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn by_request(&self, request_id: &str, digest: &[u8; 32]) -> Result<Option<Record>, Error> {
+        self.store.read(|transaction| {
+            let Some(number) = transaction.open_table(NAMES)?.get((request_id, *digest))? else { return Ok(None) };
+            let number = number.value();
+            let stored = Stored::read(&transaction.open_table(JOBS)?, number)?;
+            Ok(stored.map(|stored| stored.record(self.shared.id(number))))
+        })
+    }
+
+    /// Jobs that have not ended, in the order of their ids' numbers, which is that of acceptance.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn unfinished(&self) -> Result<Vec<Record>, Error> {
+        self.store.read(|transaction| {
+            let mut records = Vec::new();
+            for entry in transaction.open_table(JOBS)?.iter()? {
+                let (number, row) = entry?;
+                let stored = Stored::from_row(row.value()).map_err(redb::Error::Corrupted)?;
+                if stored.state.ended_ms().is_none() {
+                    records.push(stored.record(self.shared.id(number.value())));
+                }
+            }
+            Ok(records)
+        })
+    }
+
+    /// Jobs, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn list(&self, limit: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(|transaction| {
+            let mut records = Vec::new();
+            for entry in transaction.open_table(JOBS)?.iter()?.rev().take(limit) {
+                let (number, row) = entry?;
+                let stored = Stored::from_row(row.value()).map_err(redb::Error::Corrupted)?;
+                records.push(stored.record(self.shared.id(number.value())));
+            }
+            Ok(records)
+        })
+    }
+
+    /// The request of a job that has not ended.
+    ///
+    /// # Errors
+    /// [`Error::UnknownJob`], [`Error::AlreadyEnded`], or it cannot be read.
+    pub fn request(&self, id: &str) -> Result<Vec<u8>, Error> {
+        let number = self.number(id)?;
+        let found = self.store.read(|transaction| {
+            let Some(job) = Stored::read(&transaction.open_table(JOBS)?, number)? else { return Ok(None) };
+            let inline = transaction.open_table(REQUESTS)?.get(number)?.map(|bytes| bytes.value().to_vec());
+            Ok(Some((job, inline)))
+        })?;
+        match found {
+            None => Err(Error::UnknownJob(id.to_owned())),
+            Some((job, _)) if job.state.ended_ms().is_some() => Err(Error::AlreadyEnded(id.to_owned())),
+            Some((_, Some(inline))) => Ok(inline),
+            Some((_, None)) => self.bodies.read(number),
+        }
+    }
+
+    /// The result, or the error, of a job that has ended; nothing if it has not.
+    ///
+    /// # Errors
+    /// [`Error::UnknownJob`], or it cannot be read.
+    pub fn outcome(&self, id: &str) -> Result<Option<Vec<u8>>, Error> {
+        let number = self.number(id)?;
+        let found = self.store.read(|transaction| {
+            if transaction.open_table(JOBS)?.get(number)?.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(transaction.open_table(RESULTS)?.get(number)?.map(|bytes| bytes.value().to_vec())))
+        })?;
+        found.ok_or_else(|| Error::UnknownJob(id.to_owned()))
+    }
+
+    /// How large it is, as of the last commit. Reads no disk.
+    pub fn usage(&self) -> Usage {
+        *self.shared.usage()
+    }
+}
+
+/// Brings the names of a directory's files, and its own, to disk: a file that was made is lost without its name.
+fn keep_names(directory: &Path) -> Result<(), Error> {
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    for directory in [Some(directory), parent].into_iter().flatten() {
+        let synced = File::open(directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|cause| Error::Io { doing: "sync", path: directory.to_owned(), cause: Arc::new(cause) })?;
+    }
+    Ok(())
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.operations = None;
+        // The last owner may be a reply, on the thread itself. Then it goes on to its end alone.
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
+            // A panic was heard of by those who waited for a reply.
+            drop(thread.join());
+        }
+    }
+}

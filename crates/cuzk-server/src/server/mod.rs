@@ -1,0 +1,344 @@
+//! A server: jobs, gRPC and HTTP over a [`Prover`], from a configuration.
+
+mod process;
+mod reload;
+mod service_manager;
+
+use std::{
+    future::Future,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Mutex as AsyncMutex, watch},
+    task::{JoinHandle, spawn_blocking},
+    time::timeout,
+};
+use tower::ServiceExt;
+
+pub use process::{ProverError, RunError, run};
+pub use reload::{Effect, Reloaded};
+
+use crate::{
+    config::{Config, LimitsConfig, Loaded, Secret},
+    grpc::{Gate, Grpc, Health},
+    http::{self, About, Access, Side},
+    jobs::{Abandoned, Jobs, JobsOptions, OpenError},
+    listen::{
+        Address, BindError, Bound, Connections, Exposure, Incoming, IncomingOptions, Tls, TlsError, Token, TokenError,
+        secret,
+    },
+    prover::Prover,
+};
+
+/// Bytes of the preface of an HTTP/2 connection.
+const HTTP2_PREFACE: usize = 24;
+/// Windows that let a C1 of 200 MB travel at the speed of a fast network.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Streams of one connection. A client that multiplexes has one connection for all its calls.
+const STREAMS_PER_CONNECTION: u32 = 1024;
+/// How long connections may take to end after everything is answered.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// Certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The token cannot be read.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The journal cannot be opened.
+    #[error(transparent)]
+    Jobs(#[from] OpenError),
+    /// The descriptors for reflection cannot be used.
+    #[error("reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The system does not do what it should.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// A server that serves.
+pub struct Server {
+    jobs: Jobs,
+    health: Health,
+    gate: Gate,
+    token: Arc<Token>,
+    tls: Vec<Arc<Tls>>,
+    side: Option<Swappable>,
+    /// What counts now. Reloading replaces it.
+    current: Mutex<Loaded>,
+    addresses: Vec<Address>,
+    status_address: Option<Address>,
+    connections: Connections,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// The HTTP side's service, which reloading replaces.
+#[derive(Clone)]
+struct Swappable {
+    side: Side,
+    loopback: bool,
+    unix: bool,
+    tls: bool,
+    router: Arc<Mutex<axum::Router>>,
+}
+
+impl Swappable {
+    fn set(&self, config: &Config, secret: Option<&Secret>) {
+        let router = http::router(self.side.clone(), self.access(config, secret));
+        *self.router.lock().unwrap_or_else(PoisonError::into_inner) = router;
+    }
+
+    fn access(&self, config: &Config, secret: Option<&Secret>) -> Access {
+        Access {
+            // A unix socket is guarded by its mode.
+            token: secret.filter(|_| !self.unix).map(|secret| http::Token::new(secret.reveal())),
+            loopback_only: self.loopback,
+            hosts: config.daemon.status_hosts.clone(),
+            tls: self.tls,
+        }
+    }
+
+    /// A service that passes each request to what counts when it comes.
+    fn service(&self) -> axum::Router {
+        let router = Arc::clone(&self.router);
+        axum::Router::new().fallback_service(tower::service_fn(move |request: axum::extract::Request| {
+            let now = router.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            now.oneshot(request)
+        }))
+    }
+}
+
+/// Addresses that are listened on, with what protects them; nothing is accepted yet.
+pub struct Prepared {
+    loaded: Loaded,
+    secret: Option<Secret>,
+    grpc_tls: Option<Arc<Tls>>,
+    http_tls: Option<Arc<Tls>>,
+    bound: Vec<Bound>,
+    status_bound: Option<Bound>,
+}
+
+impl Prepared {
+    /// Reads the token and certificates and binds all addresses, which finds most mistakes before anything that takes
+    /// long. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn new(loaded: Loaded) -> Result<Self, StartError> {
+        let config = &loaded.config;
+        let secret = secret(&config.auth)?;
+        let grpc_tls = Tls::new(&config.tls, &["h2"])?.map(Arc::new);
+        let http_tls = Tls::new(&config.tls, &["http/1.1"])?.map(Arc::new);
+        let exposure = exposure(config, secret.is_some(), grpc_tls.is_some());
+        let mut bound = Vec::new();
+        for address in &config.daemon.listen {
+            bound.push(Bound::bind(address, exposure).await?);
+        }
+        let status_bound = match &config.daemon.status_listen {
+            Some(address) => Some(Bound::bind(address, exposure).await?),
+            None => None,
+        };
+        Ok(Self { loaded, secret, grpc_tls, http_tls, bound, status_bound })
+    }
+
+    /// Opens the journal, resumes what is unfinished there, and serves. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]; then nothing is served.
+    pub async fn start(self, prover: Arc<dyn Prover>, about: About) -> Result<Server, StartError> {
+        let Self { loaded, secret, grpc_tls, http_tls, bound, status_bound } = self;
+        let config = loaded.config.clone();
+        let addresses = bound.iter().map(Bound::address).collect::<Result<Vec<_>, _>>()?;
+        let status_address = status_bound.as_ref().map(Bound::address).transpose()?;
+
+        let options = jobs_options(&loaded);
+        let proving = Arc::clone(&prover);
+        let jobs = spawn_blocking(move || Jobs::open(options, proving)).await.map_err(io::Error::other)??;
+
+        let about = Arc::new(about);
+        let token = Arc::new(Token::new(secret.as_ref()));
+        let gate = Gate::new(Arc::clone(&token), &config.limits);
+        let (stop, stopped) = watch::channel(false);
+        let grpc = Grpc {
+            jobs: jobs.clone(),
+            prover: Arc::clone(&prover),
+            about: Arc::clone(&about),
+            max_message_size: usize::try_from(config.limits.max_message_size.0).unwrap_or(usize::MAX),
+        };
+        let (routes, health) = grpc.routes()?;
+        health.set(true).await;
+        let incoming = Incoming::new(bound, &incoming_options(&config.limits, grpc_tls.clone(), HTTP2_PREFACE));
+        let connections = incoming.connections();
+        let mut tasks = vec![tokio::spawn(serve_grpc(routes, gate.clone(), incoming, config.limits.clone(), {
+            let stopped = stopped.clone();
+            async move { until_true(stopped).await }
+        }))];
+
+        let mut side = None;
+        if let (Some(bound), Some(address)) = (status_bound, &status_address) {
+            let swappable = Swappable {
+                side: Side { jobs: jobs.clone(), prover: Arc::clone(&prover), about },
+                loopback: matches!(address, Address::Tcp { .. }) && address.is_local(),
+                unix: matches!(address, Address::Unix(_)),
+                tls: http_tls.is_some(),
+                router: Arc::new(Mutex::new(axum::Router::new())),
+            };
+            swappable.set(&config, secret.as_ref());
+            let incoming = Incoming::new(vec![bound], &incoming_options(&config.limits, http_tls.clone(), 1));
+            tasks.push(tokio::spawn(serve_http(swappable.service(), incoming, until_true(stopped))));
+            side = Some(swappable);
+        }
+        Ok(Server {
+            jobs,
+            health,
+            gate,
+            token,
+            tls: grpc_tls.into_iter().chain(http_tls).collect(),
+            side,
+            current: Mutex::new(loaded),
+            addresses,
+            status_address,
+            connections,
+            stop,
+            tasks,
+        })
+    }
+}
+
+impl Server {
+    /// [`Prepared::new`] and [`Prepared::start`].
+    ///
+    /// # Errors
+    /// [`StartError`]; then nothing is served.
+    pub async fn start(loaded: Loaded, prover: Arc<dyn Prover>, about: About) -> Result<Self, StartError> {
+        Prepared::new(loaded).await?.start(prover, about).await
+    }
+
+    /// Where gRPC is served.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Where HTTP is served.
+    pub fn status_address(&self) -> Option<&Address> {
+        self.status_address.as_ref()
+    }
+
+    /// Its jobs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// The count of its gRPC connections.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// The bounds of its calls, with what there is of them.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Takes no new work any more, finishes what can be finished within `grace`, leaves the rest to the next start, and
+    /// ends. Calls are answered until then: those that wait hear that the server stops.
+    pub async fn drain(self, grace: Duration) {
+        self.health.set(false).await;
+        self.jobs.drain(grace).await;
+        // Nobody may be listening any more.
+        let _told = self.stop.send(true);
+        for mut task in self.tasks {
+            if timeout(LAST_ANSWERS, &mut task).await.is_err() {
+                // Somebody keeps a connection open on which nothing is to be said any more.
+                task.abort();
+            }
+        }
+    }
+}
+
+/// What protects addresses that strangers can reach.
+fn exposure(config: &Config, token: bool, tls: bool) -> Exposure {
+    if token || tls {
+        Exposure::Protected
+    } else if config.daemon.insecure_listen {
+        Exposure::Insecure
+    } else {
+        Exposure::Unprotected
+    }
+}
+
+fn jobs_options(loaded: &Loaded) -> JobsOptions {
+    let Config { journal, limits, daemon, .. } = &loaded.config;
+    let mut options = JobsOptions::new(&loaded.journal_directory);
+    options.journal.keep_for = journal.retention;
+    options.journal.keep_ended = journal.max_ended_jobs.get() as usize;
+    options.journal.max_bytes = journal.max_bytes.0;
+    options.max_queued = limits.queue_length.get() as usize;
+    options.max_per_client = match limits.jobs_per_client {
+        0 => usize::MAX,
+        limit => limit as usize,
+    };
+    options.abandoned = if daemon.cancel_on_disconnect { Abandoned::Cancel } else { Abandoned::GoOn };
+    options
+}
+
+fn incoming_options(limits: &LimitsConfig, tls: Option<Arc<Tls>>, first_bytes: usize) -> IncomingOptions {
+    IncomingOptions {
+        tls,
+        handshake_timeout: limits.handshake_timeout,
+        first_bytes,
+        limit: limits.connections.get() as usize,
+    }
+}
+
+/// Until it is true, or nobody can make it true any more.
+async fn until_true(mut flag: watch::Receiver<bool>) {
+    let _gone = flag.wait_for(|stop| *stop).await;
+}
+
+async fn serve_grpc(
+    routes: tonic::service::Routes,
+    gate: Gate,
+    incoming: Incoming,
+    limits: LimitsConfig,
+    stop: impl Future<Output = ()>,
+) {
+    let served = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(limits.keepalive_interval))
+        .http2_keepalive_timeout(Some(limits.keepalive_timeout))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .layer(gate)
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(incoming, stop)
+        .await;
+    if let Err(error) = served {
+        tracing::error!(%error, "gRPC is not served any more");
+    }
+}
+
+async fn serve_http(router: axum::Router, incoming: Incoming, stop: impl Future<Output = ()>) {
+    let incoming = Arc::new(AsyncMutex::new(incoming));
+    let accept = || {
+        let incoming = Arc::clone(&incoming);
+        async move {
+            match incoming.lock().await.next().await {
+                Some(connection) => connection,
+                // The tasks that accept have ended, which they do with the runtime.
+                None => std::future::pending().await,
+            }
+        }
+    };
+    http::serve(accept, router, stop).await;
+}

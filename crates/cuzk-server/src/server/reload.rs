@@ -1,0 +1,96 @@
+//! Another configuration while the server serves.
+
+use std::sync::PoisonError;
+
+use super::{Exposure, Server, exposure};
+use crate::{config::Loaded, listen::secret, log::Log};
+
+/// Keys that take effect at once, beside `logging.level` and what is in `auth` and `tls`.
+const AT_ONCE: [&str; 4] =
+    ["limits.waiting_calls", "limits.max_arriving_bytes", "limits.request_timeout", "daemon.grace_period"];
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It counts from now on.
+    Now,
+    /// It counts from the next start on.
+    NextStart,
+    /// It cannot be, for this reason; what was before counts.
+    Refused(String),
+}
+
+/// What became of each change.
+pub type Reloaded = Vec<(&'static str, Effect)>;
+
+impl Server {
+    /// Takes over what can be taken over: the level of logs, token, certificates, limits of calls.
+    pub fn reload(&self, new: Loaded, log: Option<&Log>) -> Reloaded {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done: Reloaded = Vec::new();
+        let config = &new.config;
+        for key in current.changes(&new) {
+            let effect = match key {
+                "logging.level" => match log.map(|log| log.set(&config.logging.level)) {
+                    Some(Ok(())) => Effect::Now,
+                    Some(Err(error)) => Effect::Refused(error.to_string()),
+                    None => Effect::NextStart,
+                },
+                // Below, even if they are the same: their files may not be.
+                "auth.token" | "auth.token_file" | "tls.certificate" | "tls.key" | "tls.client_ca" => continue,
+                _ if AT_ONCE.contains(&key) => Effect::Now,
+                _ => Effect::NextStart,
+            };
+            done.push((key, effect));
+        }
+        self.gate.set_limits(&config.limits);
+        done.extend(self.reload_token(&new));
+        done.extend(self.reload_certificates(&new));
+        *current = new;
+        done
+    }
+
+    fn reload_token(&self, new: &Loaded) -> Reloaded {
+        let config = &new.config;
+        let secret = match secret(&config.auth) {
+            Ok(secret) => secret,
+            Err(error) => return vec![("auth", Effect::Refused(error.to_string()))],
+        };
+        let was_set = self.token.is_set();
+        if secret.is_none() && !was_set {
+            return Vec::new();
+        }
+        // It may be all that protects an address.
+        let exposed = self.addresses.iter().chain(&self.status_address).any(|address| !address.is_local());
+        if exposure(config, secret.is_some(), !self.tls.is_empty()) == Exposure::Unprotected && exposed {
+            let reason = "without a token, an address that others can reach would be unprotected";
+            return vec![("auth", Effect::Refused(reason.to_owned()))];
+        }
+        self.token.set(secret.as_ref());
+        if let Some(side) = &self.side {
+            side.set(config, secret.as_ref());
+        }
+        vec![("auth", Effect::Now)]
+    }
+
+    fn reload_certificates(&self, new: &Loaded) -> Reloaded {
+        let config = &new.config.tls;
+        match (self.tls.is_empty(), config.certificate.is_some()) {
+            (true, false) => return Vec::new(),
+            // Whoever speaks without TLS, or with it, would not understand the other from now on.
+            (true, true) | (false, false) => return vec![("tls", Effect::NextStart)],
+            (false, true) => {}
+        }
+        for tls in &self.tls {
+            if let Err(error) = tls.reload(config) {
+                return vec![("tls", Effect::Refused(error.to_string()))];
+            }
+        }
+        vec![("tls", Effect::Now)]
+    }
+
+    /// How long the work under way may take when the server ends.
+    pub(super) fn grace_period(&self) -> std::time::Duration {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).config.daemon.grace_period
+    }
+}
