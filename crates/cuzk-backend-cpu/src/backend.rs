@@ -16,8 +16,8 @@ use crate::{device::CpuDevice, host};
 ///   default an eighth of what is available, at most 1 GiB.
 /// * `threads` is the size of the device's own thread pool; by default one for each core.
 ///
-/// Both pools count what objects hold. Beside them an operation needs less than 1 MiB a thread, and an MSM what
-/// [`crate::msm`] says.
+/// The pools count what objects hold, and the scratch of quotients and multiplications. Beside that an operation needs
+/// less than 1 MiB a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuBackend;
 

@@ -14,15 +14,16 @@ use cuzk_backend::{
     AssignmentId, AssignmentShape, AssignmentView, BackendError, BasesId, BasesSpec, BufferId, DensityId, DeviceInfo,
     DeviceOps, DeviceOptions, EventId, FixedBasePlan, Handle, HostId, HostMemory, MatrixId, MatrixShape, MatrixView,
     MemoryUsage, MsmOperands, NttPlan, ObjectTypes, Objects, Operation, PendingId, Pool, QuotientPlan, Residency,
-    Result, StreamId, Workspace,
+    Result, ScalarsShape, StreamId, Workspace,
 };
 use cuzk_curve::{GroupId, pairing::Engine, with_curve};
+use cuzk_r1cs::Assignment;
 use rayon::ThreadPool;
 
 use crate::{
     CodePath, host,
     memory::Arena,
-    ntt,
+    msm, ntt,
     objects::{
         Bitmap, Loaded, Memory, Pinned, Points, broken, byte_range, load_assignment, load_matrix, matrix_bytes,
         values_mut,
@@ -136,6 +137,22 @@ macro_rules! with_group {
     };
 }
 
+/// Bytes beside the bases and the scalars of a multiplication: those of the bucket method over all scalars, or over the
+/// wide ones of a packed assignment, which are gathered first.
+fn msm_scratch(bases: &BasesSpec, scalars: ScalarsShape, threads: usize) -> u64 {
+    let point_bytes = bases.curve.affine_bytes(bases.group).next_power_of_two();
+    let (len, gathered) = match scalars {
+        ScalarsShape::Dense => (bases.count, 0),
+        ScalarsShape::Assignment { assignment, len } => {
+            let wide = assignment.n_wide.min(len);
+            (wide, wide.saturating_mul(assignment.curve.scalar_bytes() as u64))
+        }
+    };
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let buckets = with_curve!(bases.curve, C => msm::scratch_bytes::<<C as Engine>::Fr>(len, point_bytes, threads));
+    buckets.saturating_add(gathered)
+}
+
 /// Bytes beside the vectors of a quotient.
 fn quotient_scratch(plan: &QuotientPlan) -> u64 {
     (plan.curve.scalar_bytes() as u64) << plan.log_n
@@ -190,10 +207,11 @@ impl DeviceOps for CpuDevice {
                 Residency::Device => Workspace::fixed(bases_bytes(spec)?, 0),
                 Residency::Pinned => Workspace::fixed(0, bases_bytes(spec)?),
             },
-            // What these need lies outside of the pools; see `CpuBackend`.
-            Operation::Ntt(_) | Operation::Evaluate(_) | Operation::Msm { .. } | Operation::FixedBase { .. } => {
-                Workspace::default()
+            Operation::Msm { bases, scalars } => {
+                Workspace::fixed(msm_scratch(bases, *scalars, self.threads.current_num_threads()), 0)
             }
+            // What these need lies outside of the pools; see `CpuBackend`.
+            Operation::Ntt(_) | Operation::Evaluate(_) | Operation::FixedBase { .. } => Workspace::default(),
         })
     }
 
@@ -431,7 +449,9 @@ impl DeviceOps for CpuDevice {
         const OP: &str = "msm";
         let bases = self.objects.bases.get(OP, bases.0)?;
         let BasesSpec { curve, group, count, .. } = bases.spec;
-        let run = |scalars: &Scalars<'_>| {
+        let run = |shape: ScalarsShape, scalars: &Scalars<'_>| {
+            let threads = self.threads.current_num_threads();
+            let _scratch = self.device.reserve(msm_scratch(&bases.spec, shape, threads))?;
             self.execute(OP, stream, || {
                 let points = bases.memory.as_ref().map(Memory::read);
                 let points = points.as_ref().map_or(&[][..], |points| points);
@@ -442,12 +462,18 @@ impl DeviceOps for CpuDevice {
             MsmOperands::Dense { buffer, first, len } => {
                 let buffer = self.objects.buffers.get(OP, buffer.0)?;
                 let bytes = buffer.read();
-                run(&Scalars::Dense(&bytes, first, len))?
+                run(ScalarsShape::Dense, &Scalars::Dense(&bytes, first, len))?
             }
             MsmOperands::Assignment { assignment, first, len, density } => {
                 let assignment = self.objects.assignments.get(OP, assignment.0)?;
                 let density = density.map(|id| self.objects.densities.get(OP, id.0)).transpose()?;
-                run(&Scalars::Packed(&assignment, first..first.saturating_add(len), density.as_deref()))?
+                let n_wide = with_curve!(curve, C => {
+                    assignment.get::<Assignment<<C as Engine>::Fr>>(OP)?.wide_scalars().len() as u64
+                });
+                // What a multiplication takes depends on the wide scalars alone.
+                let assignment_shape = AssignmentShape { curve, n_variables: len, n_ones: 0, n_wide };
+                let shape = ScalarsShape::Assignment { assignment: assignment_shape, len };
+                run(shape, &Scalars::Packed(&assignment, first..first.saturating_add(len), density.as_deref()))?
             }
         };
         Ok(PendingId(self.objects.pendings.add(Mutex::new(Some(point)))))

@@ -68,7 +68,7 @@ pub enum RequestError {
         field: &'static str,
         /// What is wrong with it.
         #[source]
-        cause: FilecoinError,
+        cause: Box<FilecoinError>,
     },
 }
 
@@ -99,7 +99,7 @@ fn seal(request: &SubmitProofRequest) -> Result<SealStatement, RequestError> {
     if request.vanilla_proof.is_empty() {
         return Err(RequestError::Missing { field: FIELD });
     }
-    let input = |cause| RequestError::Input { field: FIELD, cause };
+    let input = |cause| wrong(FIELD, cause);
     let statement = parse_c1(&request.vanilla_proof).map_err(input)?;
     // 0 is both the number of the oldest proof of 2 KiB sectors and a field that is not set.
     let compare = |field, given: u64, found: u64| {
@@ -123,7 +123,7 @@ fn winning(request: &SubmitProofRequest) -> Result<WinningStatement, RequestErro
     let vanilla = vanilla_proofs(request, "WinningPoSt")?;
     let size = sector_size(request, 0..=4)?;
     WinningStatement::new(size, prover(request)?, bytes32("randomness", &request.randomness)?, vanilla)
-        .map_err(|cause| RequestError::Input { field: "vanilla_proofs", cause })
+        .map_err(|cause| wrong("vanilla_proofs", cause))
 }
 
 fn window(request: &SubmitProofRequest) -> Result<WindowStatement, RequestError> {
@@ -135,7 +135,7 @@ fn window(request: &SubmitProofRequest) -> Result<WindowStatement, RequestError>
     };
     let randomness = bytes32("randomness", &request.randomness)?;
     WindowStatement::new(size, version, prover(request)?, randomness, request.partition_index, vanilla)
-        .map_err(|cause| RequestError::Input { field: "vanilla_proofs", cause })
+        .map_err(|cause| wrong("vanilla_proofs", cause))
 }
 
 fn update(request: &SubmitProofRequest) -> Result<UpdateStatement, RequestError> {
@@ -148,7 +148,11 @@ fn update(request: &SubmitProofRequest) -> Result<UpdateStatement, RequestError>
         bytes32("comm_d_new", &request.comm_d_new)?,
         vanilla,
     )
-    .map_err(|cause| RequestError::Input { field: "vanilla_proofs", cause })
+    .map_err(|cause| wrong("vanilla_proofs", cause))
+}
+
+fn wrong(field: &'static str, cause: FilecoinError) -> RequestError {
+    RequestError::Input { field, cause: Box::new(cause) }
 }
 
 fn vanilla_proofs<'a>(request: &'a SubmitProofRequest, kind: &'static str) -> Result<&'a [Vec<u8>], RequestError> {

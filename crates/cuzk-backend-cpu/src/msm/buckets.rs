@@ -30,6 +30,24 @@ fn windows_for<S: ScalarRepr>(len: usize) -> Windows {
     (2..=Windows::MAX_BITS).map(Windows::new::<S>).min_by_key(cost).unwrap_or(Windows::new::<S>(2))
 }
 
+/// What [`msm`] of at most `len` points takes on so many threads, in bytes: the numbers of the module's documentation,
+/// rounded up where they would not grow with `len`.
+pub(crate) fn scratch_bytes<S: ScalarRepr>(len: usize, point_bytes: usize, threads: usize) -> u64 {
+    if len == 0 {
+        return 0;
+    }
+    let windows = windows_for::<S>(len);
+    let chunk_len = len.min(CHUNK_LEN);
+    let together = threads.max(4).min(Windows::new::<S>(2).count);
+    let sorted = (together * chunk_len).max((1 << 16) + chunk_len);
+    let bytes = windows.count * windows.buckets() * point_bytes
+        + chunk_len * (point_bytes + size_of::<SignedScalar>())
+        + sorted * (size_of::<u64>() + size_of::<u32>())
+        + together * windows.buckets() * size_of::<u32>()
+        + (threads << 20);
+    bytes as u64
+}
+
 /// `Σ scalar(i)·base(i)` over i < len.
 pub(crate) fn msm<'a, F: Lanes, A: AffineRepr<Scalar: ScalarRepr>>(
     len: usize,

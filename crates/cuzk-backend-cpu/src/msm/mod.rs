@@ -40,6 +40,7 @@ mod sort;
 pub use self::packed::{Bits, PackedAssignment};
 pub(crate) use self::{
     batch_add::{Ahead, Pairs, Scratch, Segment, batch_add, batch_add_assign},
+    buckets::scratch_bytes,
     digits::{SignedScalar, Windows},
     huge::HugeBox,
     point::{Point, export, import},
