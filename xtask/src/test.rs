@@ -28,14 +28,16 @@ fn standalone() -> Result<(), String> {
     command::run(cargo(&["test", "--release", "--manifest-path"]).arg(manifest))
 }
 
-/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, and the constraints of a whole partition of 32 GiB.
+/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, the
+/// constraints of a whole partition of 32 GiB, and five hundred jobs through the daemon.
 pub(crate) fn oracle() -> Result<(), String> {
     let run = |package, test, selection: &[&str]| {
         let mut command = cargo(&["test", "--release", "-p", package, "--test", test, "--"]);
         command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
     };
     run("cuzk-tests", "byte_exact", &["--include-ignored"])?;
-    run("cuzk-filecoin", "synthetic", &["--ignored"])
+    run("cuzk-filecoin", "synthetic", &["--ignored"])?;
+    run("cuzk-daemon", "daemon", &["five_hundred", "--ignored"])
 }
 
 /// The daemon's server with gRPC clients in Python, its metrics with promtool, and its page and the timeline's in Chromium.
@@ -43,8 +45,8 @@ pub(crate) fn services() -> Result<(), String> {
     deps::services()?;
     let python = python::interpreter()?;
     // Of the whole workspace, as the tests were built: for another selection of packages the circuits would be compiled once more.
-    for test in ["server", "browser"] {
-        let mut command = cargo(&["test", "--workspace", "--release", "--test", test, "--", "--ignored"]);
+    for (test, filter) in [("server", ""), ("browser", ""), ("daemon", "python")] {
+        let mut command = cargo(&["test", "--workspace", "--release", "--test", test, filter, "--", "--ignored"]);
         command::run(command.args(["--test-threads", "1"]).env("CUZK_PYTHON", &python))?;
     }
     Ok(())

@@ -451,7 +451,7 @@ impl DeviceOps for CpuDevice {
         let BasesSpec { curve, group, count, .. } = bases.spec;
         let run = |shape: ScalarsShape, scalars: &Scalars<'_>| {
             let threads = self.threads.current_num_threads();
-            let _scratch = self.device.reserve(msm_scratch(&bases.spec, shape, threads))?;
+            let _scratch = self.device.reserve_outside(msm_scratch(&bases.spec, shape, threads))?;
             self.execute(OP, stream, || {
                 let points = bases.memory.as_ref().map(Memory::read);
                 let points = points.as_ref().map_or(&[][..], |points| points);

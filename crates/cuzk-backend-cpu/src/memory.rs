@@ -66,6 +66,18 @@ impl Cache {
         self.bytes += size;
     }
 
+    /// Takes regions out, the largest that fit first, of at most so many bytes together.
+    fn take_within(&mut self, mut bytes: u64) -> Vec<MmapMut> {
+        let mut removed = Vec::new();
+        while let Some((&size, _)) = self.regions.range(..=bytes).next_back()
+            && let Some(region) = self.take(size)
+        {
+            bytes -= size;
+            removed.push(region);
+        }
+        removed
+    }
+
     /// Takes the largest regions out until at most `bytes` are left.
     fn shrink(&mut self, bytes: u64) -> Vec<MmapMut> {
         let mut removed = Vec::new();
@@ -89,7 +101,20 @@ impl Arena {
         PoolUsage { reserved: usage.in_use + lock(&self.cache).bytes, ..usage }
     }
 
-    /// Accounts for bytes that something else holds, and makes room for them.
+    /// Accounts for bytes that are allocated elsewhere for a while. Kept regions that fit into them go back to the system,
+    /// so that the process does not hold both.
+    ///
+    /// # Errors
+    /// [`BackendError::OutOfMemory`].
+    pub(crate) fn reserve_outside(&self, bytes: u64) -> Result<Reservation> {
+        let reservation = self.reserve(bytes)?;
+        let surplus = lock(&self.cache).take_within(bytes);
+        // Unmapped without the lock.
+        drop(surplus);
+        Ok(reservation)
+    }
+
+    /// Accounts for bytes, and makes room for them.
     ///
     /// # Errors
     /// [`BackendError::OutOfMemory`].
@@ -161,6 +186,21 @@ impl Drop for Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_outside_takes_the_place_of_what_is_kept() {
+        let arena = Arena::new(Pool::Device, 1 << 20);
+        drop([16, 32, 64].map(|pages| arena.alloc(pages * PAGE).unwrap()));
+        let kept = |arena: &Arena| arena.usage().reserved - arena.usage().in_use;
+        assert_eq!(kept(&arena), 112 * PAGE);
+        let scratch = arena.reserve_outside(60 * PAGE).unwrap();
+        // The regions of 32 and 16 pages fit, that of 64 does not.
+        assert_eq!((kept(&arena), arena.usage().in_use), (64 * PAGE, 60 * PAGE));
+        drop(scratch);
+        assert_eq!((kept(&arena), arena.usage().in_use), (64 * PAGE, 0));
+        drop(arena.reserve_outside(1 << 20).unwrap());
+        assert_eq!(kept(&arena), 0);
+    }
 
     #[test]
     fn regions_are_aligned_accounted_and_reused() {

@@ -32,7 +32,7 @@ pub fn workspace(multiprocessors: u32, operation: &Operation, room: u64) -> Resu
         Operation::Assignment(shape) => Ok(Workspace::fixed(sparse::assignment_bytes(shape), 0)),
         Operation::Evaluate(_) => Ok(Workspace::default()),
         Operation::Bases(spec) => msm::bases_workspace(spec),
-        Operation::Msm { bases, scalars } => msm::workspace(multiprocessors, bases, *scalars, room),
+        Operation::Msm { bases, scalars } => msm::workspace(multiprocessors.max(1), bases, *scalars, room),
         Operation::FixedBase { curve, group, count } => Ok(msm::fixed_base_workspace(*curve, *group, *count)),
     }
 }

@@ -73,7 +73,12 @@ pub(crate) enum Command {
     GenVanilla(GenVanillaArgs),
     /// Serve proofs over gRPC: the program cuzk-daemon with its options, which `cuzk daemon --help` lists
     // Parsed by `main`, because the daemon has options of its own with the names of global ones.
-    Daemon,
+    #[command(disable_help_flag = true)]
+    Daemon {
+        /// The daemon's options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
+        options: Vec<String>,
+    },
     /// Say what an engine would choose for a circuit on a machine that is described: workers, memory, what of the key
     /// stays on the device
     Estimate(EstimateArgs),
@@ -148,8 +153,8 @@ pub(crate) struct EstimateArgs {
     #[arg(value_name = "CIRCUIT")]
     pub(crate) circuit: CircuitId,
     /// Cores of the machine; default: this one's
-    #[arg(long, value_name = "N")]
-    pub(crate) cores: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) cores: Option<u16>,
     /// Memory of the machine; default: this one's
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
@@ -157,6 +162,9 @@ pub(crate) struct EstimateArgs {
     /// rtx5070ti), or multiprocessors and free memory, such as 132x139GiB; default: none, the CPU computes
     #[arg(long, value_name = "NAME|NxSIZE")]
     pub(crate) gpu: Vec<Gpu>,
+    /// Pinned memory of each device, from which sections of the key are streamed that do not fit it
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
+    pub(crate) pinned: u64,
     /// Partitions synthesized at a time: a number or `auto`
     #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
     pub(crate) partition_workers: Workers,
@@ -208,7 +216,11 @@ impl std::str::FromStr for Gpu {
         }
         let known = GPUS.map(|(name, ..)| name).join(", ");
         let (units, memory) = name.split_once('x').ok_or(format!("one of {known}, or NxSIZE"))?;
-        let multiprocessors = units.parse().map_err(|e| format!("{units} multiprocessors: {e}; or one of {known}"))?;
+        let multiprocessors = units
+            .parse()
+            .ok()
+            .filter(|n| (1..=1024).contains(n))
+            .ok_or(format!("{units} multiprocessors: a number from 1 to 1024, or the name of a device: {known}"))?;
         Ok(Self { multiprocessors, memory: size::parse(memory).map_err(|e| e.to_string())?, name })
     }
 }
@@ -497,7 +509,7 @@ mod tests {
         let gpu = |text: &str| text.parse::<Gpu>().map(|g| (g.multiprocessors, g.memory));
         assert_eq!(gpu("H200"), Ok((132, 143_771 << 20)));
         assert_eq!(gpu("70x15.5GiB"), Ok((70, 31 << 29)));
-        for wrong in ["h300", "x1GiB", "70x", "70xmuch"] {
+        for wrong in ["h300", "x1GiB", "70x", "70xmuch", "0x8GiB", "4000x8GiB"] {
             assert!(gpu(wrong).is_err(), "{wrong}");
         }
         assert_eq!(seconds("1.5s"), Ok(Duration::from_millis(1500)));

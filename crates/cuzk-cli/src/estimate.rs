@@ -10,19 +10,18 @@ use cuzk_prover::WitnessSize;
 use cuzk_scheduler::{Pool, StageTimes, TotalBudget};
 
 use crate::{
-    args::{EstimateArgs, Global, Gpu},
+    args::{EstimateArgs, Global},
     circuits,
     failure::{Class, Failure},
     files, report,
 };
 
-/// Pinned memory of a device, unless it is told otherwise.
-const PINNED: u64 = 1 << 30;
-
 pub(crate) fn run(global: &Global, args: &EstimateArgs) -> Result<(), Failure> {
     let this = Machine::detect();
-    let machine =
-        Machine { cores: args.cores.unwrap_or(this.cores), memory_bytes: args.memory.unwrap_or(this.memory_bytes) };
+    let machine = Machine {
+        cores: args.cores.map_or(this.cores, usize::from),
+        memory_bytes: args.memory.unwrap_or(this.memory_bytes),
+    };
     let circuit = describe(args)?;
     let mut config = EngineConfig {
         memory: MemoryConfig {
@@ -36,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &EstimateArgs) -> Result<(), Failure> {
     let found = if args.gpu.is_empty() {
         on_cpu(&config, &machine, &circuit)?
     } else {
-        on_gpus(&config, &machine, &args.gpu, &circuit)?
+        on_gpus(&config, &machine, args, &circuit)?
     };
     report::print(global, || json(args, &machine, &found), || found.to_string().trim_end().to_owned())
 }
@@ -63,10 +62,11 @@ fn describe(args: &EstimateArgs) -> Result<DescribedCircuit, Failure> {
 fn on_gpus(
     config: &EngineConfig,
     machine: &Machine,
-    gpus: &[Gpu],
+    args: &EstimateArgs,
     circuit: &DescribedCircuit,
 ) -> Result<Estimate, Failure> {
-    let sizings: Vec<_> = gpus
+    let sizings: Vec<_> = args
+        .gpu
         .iter()
         .map(|gpu| {
             let multiprocessors = gpu.multiprocessors;
@@ -75,13 +75,14 @@ fn on_gpus(
             }
         })
         .collect();
-    let devices: Vec<_> = gpus
+    let devices: Vec<_> = args
+        .gpu
         .iter()
         .zip(&sizings)
         .map(|(gpu, sizing)| DescribedDevice {
             name: format!("{} ({} multiprocessors)", gpu.name, gpu.multiprocessors),
             device_bytes: cuzk_backend_cuda::usable_bytes(gpu.memory),
-            pinned_bytes: PINNED,
+            pinned_bytes: args.pinned,
             last_resort: false,
             sizing: sizing as &dyn Sizing,
         })

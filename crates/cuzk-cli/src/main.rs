@@ -95,8 +95,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Key(verb) => key::run(&cli.global, verb),
         Command::Backends => backends::run(&cli.global),
         Command::Demo(args) => demo::run(&cli.global, args),
-        // With options before it.
-        Command::Daemon => Err(Failure::usage("the options of the daemon come after its name: cuzk daemon --help")),
+        // With something before it.
+        Command::Daemon { .. } => {
+            Err(Failure::usage("`daemon` comes first, and all its options after it: see `cuzk daemon --help`"))
+        }
         Command::GenVanilla(args) => gen_vanilla::run(&cli.global, args),
         Command::Estimate(args) => estimate::run(&cli.global, args),
         Command::Simulate(args) => simulate::run(&cli.global, args),

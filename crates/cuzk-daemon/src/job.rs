@@ -1,7 +1,10 @@
 //! A proof under way: between the engine's job and the server's.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -25,11 +28,20 @@ pub(crate) struct Job {
     observer: Arc<dyn Observer>,
     started: Instant,
     state: Mutex<State>,
+    /// Whether its owner does not want it any more. An engine that stops cancels what it has, too, and that is no end of
+    /// the job.
+    unwanted: AtomicBool,
 }
 
 impl Job {
     pub(crate) fn new(name: String, observer: Arc<dyn Observer>) -> Arc<Self> {
-        Arc::new(Self { name, observer, started: Instant::now(), state: Mutex::new(State::Waiting) })
+        Arc::new(Self {
+            name,
+            observer,
+            started: Instant::now(),
+            state: Mutex::new(State::Waiting),
+            unwanted: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -70,6 +82,19 @@ impl Job {
         }
     }
 
+    /// It waits, and this is why.
+    pub(crate) fn tell_cause(&self, cause: &str) {
+        let state = self.lock();
+        if matches!(*state, State::Waiting) {
+            self.observer.news(News { partition: 0, step: Step::Failed(cause.to_owned()) });
+        }
+    }
+
+    /// Whether nothing is to be done for it any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(*self.lock(), State::Ended)
+    }
+
     /// It has ended, if it had not.
     pub(crate) fn end(&self, outcome: Outcome) {
         let before = std::mem::replace(&mut *self.lock(), State::Ended);
@@ -94,6 +119,7 @@ impl Job {
                     times: report.map(|report| self.times(report)).unwrap_or_default(),
                 })
             }
+            Err(JobError::Cancelled) if !self.unwanted.load(Ordering::Relaxed) => Err(Failure::Stopped),
             Err(error) => Err(failure(&error)),
         };
         self.end(outcome);
@@ -125,6 +151,7 @@ fn failure(error: &JobError) -> Failure {
 
 impl Running for Job {
     fn cancel(&self) {
+        self.unwanted.store(true, Ordering::Relaxed);
         let handle = match &*self.lock() {
             State::Submitted(handle) => Some(handle.clone()),
             State::Waiting | State::Ended => None,

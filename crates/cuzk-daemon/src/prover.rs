@@ -28,6 +28,9 @@ use crate::{Settings, circuits::Circuits, job::Job, statement};
 /// Exit code of a backend or a device that cannot be used.
 const DEVICE: u8 = 5;
 
+/// After how long a circuit that could not be had is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
 /// News of partitions that may pile up before the oldest are dropped.
 const NEWS: usize = 1 << 14;
 
@@ -49,6 +52,8 @@ struct Shared {
     jobs: Mutex<HashMap<JobId, Weak<Job>>>,
     /// Digests of keys that record them, by the names of their circuits.
     digests: Mutex<HashMap<String, String>>,
+    /// What is tried again after a while.
+    waiting: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
 
 impl EngineProver {
@@ -78,6 +83,7 @@ impl EngineProver {
             started: Instant::now(),
             jobs: Mutex::default(),
             digests: Mutex::default(),
+            waiting: Mutex::default(),
         });
         let teller = Arc::downgrade(&shared);
         std::thread::Builder::new()
@@ -145,6 +151,27 @@ impl Shared {
 
     fn jobs(&self) -> MutexGuard<'_, HashMap<JobId, Weak<Job>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls something after a while, on the one thread that does that.
+    fn later(self: Arc<Self>, call: impl FnOnce() + Send + 'static) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(Box::new(call));
+        if waiting.len() > 1 {
+            return;
+        }
+        drop(waiting);
+        let this = Arc::downgrade(&self);
+        let spawned = std::thread::Builder::new().name("cuzk-later".to_owned()).spawn(move || {
+            std::thread::sleep(RETRY);
+            if let Some(this) = this.upgrade() {
+                let due = std::mem::take(&mut *this.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+                due.into_iter().for_each(|call| call());
+            }
+        });
+        if let Err(error) = spawned {
+            tracing::error!("a thread cannot be started, jobs wait for the next one: {error}");
+        }
     }
 
     fn digests(&self) -> MutexGuard<'_, HashMap<String, String>> {
@@ -243,6 +270,46 @@ fn read(source: &dyn RequestSource) -> Result<Statement, SourceError> {
     Ok(statement::read(&source.read()?)?)
 }
 
+/// What is to be proved for a job.
+struct Wish {
+    circuit: CircuitId,
+    partitions: u32,
+    priority: Priority,
+    deadline: Option<Instant>,
+    request: Arc<dyn RequestSource>,
+}
+
+/// Gives a job to the engine once its circuit is known there.
+///
+/// A job is accepted only if its key is there. If it cannot be had after that (its disk is not mounted after a restart, its
+/// file is being replaced), the job waits for it, and says why, instead of being lost to a fault that is not its own.
+fn begin(circuits: &Circuits, shared: &Arc<Shared>, job: Arc<Job>, wish: Wish) {
+    let (circuits_again, shared) = (circuits.clone(), Arc::clone(shared));
+    circuits.with(wish.circuit, move |registered| {
+        let left = wish.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return job.end(Err(Failure::Deadline));
+        }
+        match registered {
+            Ok(registered) => {
+                let request = Arc::clone(&wish.request);
+                let work = FilecoinJob::from_source(wish.circuit, wish.partitions, move || read(&*request));
+                shared.submit(&job, registered, work, JobOptions { priority: wish.priority, deadline: left });
+            }
+            Err(_) if shared.engine().is_none() => job.end(Err(Failure::Stopped)),
+            Err(cause) => {
+                tracing::warn!(job = job.name(), circuit = %wish.circuit, cause, "the job waits for its circuit");
+                job.tell_cause(&cause);
+                shared.clone().later(move || {
+                    if !job.has_ended() {
+                        begin(&circuits_again, &shared, job, wish);
+                    }
+                });
+            }
+        }
+    });
+}
+
 impl Prover for EngineProver {
     fn check(&self, request: &SubmitProofRequest) -> Result<Summary, Rejection> {
         let statement = statement::read(request).map_err(|e| Rejection::Invalid(e.to_string()))?;
@@ -262,19 +329,8 @@ impl Prover for EngineProver {
                 return job;
             }
         };
-        let (shared, waiting) = (Arc::clone(&self.shared), Arc::clone(&job));
-        self.circuits.with(circuit, move |registered| {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return waiting.end(Err(Failure::Deadline));
-            }
-            let work = FilecoinJob::from_source(circuit, summary.partitions, move || read(&*request));
-            let options = JobOptions { priority: priority(wire), deadline: left };
-            match registered {
-                Ok(registered) => shared.submit(&waiting, registered, work, options),
-                Err(cause) => waiting.end(Err(Failure::Failed(cause))),
-            }
-        });
+        let wish = Wish { circuit, partitions: summary.partitions, priority: priority(wire), deadline, request };
+        begin(&self.circuits, &self.shared, Arc::clone(&job), wish);
         job
     }
 

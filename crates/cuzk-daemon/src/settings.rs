@@ -39,6 +39,7 @@ impl Settings {
     /// There is no directory for the cache.
     pub fn new(config: &Config, variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, ProverError> {
         let Config { srs, memory, gpus, backend, .. } = config;
+        within_bounds(config)?;
         let limit = |limit: &Auto<config::Bytes>| match limit {
             Auto::Auto => 0,
             Auto::Given(bytes) => bytes.0,
@@ -65,6 +66,31 @@ impl Settings {
             },
             preload: memory.preload.clone(),
         })
+    }
+}
+
+/// Threads of a kind that a configuration may ask for: more than any machine has cores.
+const MOST_THREADS: u32 = 4096;
+
+/// Numbers that would only bring the machine down.
+fn within_bounds(config: &Config) -> Result<(), ProverError> {
+    let workers = match config.pipeline.partition_workers {
+        config::Workers::Auto => 0,
+        config::Workers::Fixed(n) => n.get(),
+    };
+    let asked = [
+        ("pipeline.partition_workers", workers),
+        ("synthesis.threads", config.synthesis.threads),
+        ("synthesis.threads_per_worker", config.synthesis.threads_per_worker),
+        ("gpus.gpu_threads", config.gpus.gpu_threads),
+        ("gpus.gpu_workers_per_device", config.gpus.gpu_workers_per_device.get()),
+        ("scheduler.critical_permits", config.scheduler.critical_permits),
+    ];
+    match asked.into_iter().find(|(_, n)| *n > MOST_THREADS) {
+        None => Ok(()),
+        Some((key, n)) => {
+            Err(ProverError { message: format!("{key} is {n}, at most {MOST_THREADS} are possible"), exit_code: USAGE })
+        }
     }
 }
 

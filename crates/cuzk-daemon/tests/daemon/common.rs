@@ -116,12 +116,13 @@ impl Daemon {
         let journal = directory.join("journal");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(directory.join("log")).unwrap();
         let cache = format!("srs.circuit_cache={}", cache(parameters()).display());
+        let keys = ["--param-cache".as_ref(), parameters().as_os_str()];
+        let keys = if options.contains(&"--param-cache") { &[][..] } else { &keys[..] };
         let child = Command::new(env!("CARGO_BIN_EXE_cuzk-daemon"))
             .args(["--listen", &listen, "--status-listen=", "--backend", "cpu", "--set", &cache])
             .arg("--journal-dir")
             .arg(&journal)
-            .arg("--param-cache")
-            .arg(parameters())
+            .args(keys)
             .args(options)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -135,6 +136,10 @@ impl Daemon {
     pub(crate) async fn client(&self) -> Client {
         let options = ClientOptions { connect_limit: Duration::from_secs(60), ..ClientOptions::default() };
         Client::connect(&self.address, options).await.unwrap()
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
     }
 
     /// SIGKILL.

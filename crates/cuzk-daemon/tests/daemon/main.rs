@@ -2,6 +2,8 @@
 
 mod common;
 mod kill;
+mod load;
 mod malformed;
 mod process;
+mod python;
 mod requests;

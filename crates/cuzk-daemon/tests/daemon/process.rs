@@ -87,10 +87,14 @@ async fn unfinished_work_goes_on_after_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(directory.path(), &["--set", "daemon.grace_period=0s"]);
     let client = daemon.client().await;
+    // The engine has all of them: its circuit is known, and one of each is under way.
+    assert!(accepts(WINDOW, &client.prove(&request(WINDOW, "first"), LIMIT).await.unwrap().proof));
     let mut jobs = Vec::new();
     for id in 0..8 {
         jobs.push(client.submit(&request(WINDOW, &format!("wdpost-{id}"))).await.unwrap().job_id);
     }
+    let unwanted = client.submit(&request(WINDOW, "unwanted")).await.unwrap().job_id;
+    assert!(client.cancel(&unwanted).await.unwrap());
     assert_eq!(daemon.terminate(), Some(0));
     let daemon = Daemon::start(directory.path(), &[]);
     let client = daemon.client().await;
@@ -98,6 +102,27 @@ async fn unfinished_work_goes_on_after_the_end() {
         let result = client.wait(job, LIMIT).await.unwrap();
         assert!(result.status() == Status::Completed && accepts(WINDOW, &result.proof));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_wait_for_a_key_that_is_not_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(directory.path(), &["--set", "daemon.grace_period=0s"]);
+    let job = daemon.client().await.submit(&request(WINDOW, "wdpost-1")).await.unwrap().job_id;
+    daemon.kill();
+    // As if its disk was not mounted.
+    let nowhere = directory.path().join("nowhere");
+    let daemon = Daemon::start(
+        directory.path(),
+        &["--set", "daemon.grace_period=0s", "--param-cache", nowhere.to_str().unwrap()],
+    );
+    let client = daemon.client().await;
+    let waited = client.wait(&job, Some(Duration::from_secs(2))).await;
+    assert!(matches!(waited, Err(cuzk_proto::ClientError::Deadline { .. })), "{waited:?}");
+    assert_eq!(daemon.terminate(), Some(0));
+    let daemon = Daemon::start(directory.path(), &[]);
+    let result = daemon.client().await.wait(&job, LIMIT).await.unwrap();
+    assert!(result.status() == Status::Completed && accepts(WINDOW, &result.proof));
 }
 
 #[test]
@@ -119,6 +144,8 @@ fn mistakes_end_with_a_line_and_their_code() {
     assert!(code == Some(5) && said.contains("libcuzk_backend_none"), "{code:?} {said}");
     let (code, said) = run(&["--backend", "cpu", "--device", "7", "--listen", "127.0.0.1:0"]);
     assert!(code == Some(5) && said.contains('7'), "{code:?} {said}");
+    let (code, said) = run(&["--backend", "cpu", "--set", "pipeline.partition_workers=100000"]);
+    assert!(code == Some(2) && said.contains("at most 4096"), "{code:?} {said}");
     let preload = ["--backend", "cpu", "--set", "memory.preload=porep-2k", "--listen", "127.0.0.1:0"];
     let (code, said) = run(&[&preload[..], &["--param-cache", directory.path().to_str().unwrap()]].concat());
     assert!(code == Some(4) && said.contains("no key for porep-2k"), "{code:?} {said}");

@@ -1,6 +1,7 @@
 //! Tests of the engine: one binary, because most of it is the same code.
 
 mod common;
+mod endurance;
 mod estimates;
 mod faults;
 mod lessons;

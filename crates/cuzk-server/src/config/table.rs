@@ -116,7 +116,9 @@ sections! {
         plugin_dir: Vec<PathBuf> = "" ["CUZK_PLUGIN_DIR"];
         /// Memory of each device that may be used: bytes, or "auto" for what the driver says is free, less a margin.
         vram_limit: Auto<Bytes> = "auto" ["CUZK_VRAM_LIMIT"];
-        /// Pinned host memory that may be used: bytes, or "auto" for half of what is available.
+        /// Pinned host memory of each device, taken at the start: bytes, or "auto" for the backend's default, which is
+        /// enough for keys that fit the device. Sections of a key that do not fit are streamed from it, so they must lie
+        /// there as a whole: `cuzk estimate` says how much that is.
         pinned_limit: Auto<Bytes> = "auto" ["CUZK_PINNED_LIMIT"];
         /// Compute multiples of a key's points when it is loaded, if a device's memory allows it. Loading takes longer,
         /// proofs are faster.

@@ -15,13 +15,13 @@ fn repository() -> PathBuf {
 /// The interpreter of an environment with `tests/clients/python/requirements.txt`.
 fn python() -> PathBuf {
     let named = env::var_os("CUZK_PYTHON").filter(|name| !name.is_empty());
-    let named =
-        named.expect("CUZK_PYTHON names a Python with tests/clients/python/requirements.txt: run `cargo xtask test`");
+    let named = named
+        .expect("CUZK_PYTHON names a Python with tests/clients/python/requirements.txt: run `cargo xtask services`");
     named.into()
 }
 
 #[test]
-#[ignore = "needs CUZK_PYTHON, which `cargo xtask test` sets"]
+#[ignore = "needs CUZK_PYTHON, which `cargo xtask services` sets"]
 fn a_stranger_in_python_finds_everything_as_it_should_be() {
     let python = python();
     let directory = tempfile::tempdir().unwrap();
