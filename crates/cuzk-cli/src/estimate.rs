@@ -7,7 +7,7 @@ use cuzk_engine::{
 };
 use cuzk_groth16::{CircuitShape, Sizing};
 use cuzk_prover::WitnessSize;
-use cuzk_scheduler::{Pool, StageTimes, TotalBudget};
+use cuzk_scheduler::{StageTimes, TotalBudget};
 
 use crate::{
     args::{EstimateArgs, Global},
@@ -110,7 +110,6 @@ fn refused(error: EstimateError) -> Failure {
 }
 
 fn json(args: &EstimateArgs, machine: &Machine, found: &Estimate) -> serde_json::Value {
-    let name = |pool: Pool| pool.to_string();
     serde_json::json!({
         "circuit": args.circuit.to_string(),
         "cores": machine.cores, "memory_bytes": machine.memory_bytes,
@@ -124,7 +123,7 @@ fn json(args: &EstimateArgs, machine: &Machine, found: &Estimate) -> serde_json:
             Err(cause) => serde_json::json!({ "name": device.name, "cannot": cause.to_string() }),
         }).collect::<Vec<_>>(),
         "pools": found.pools.iter().map(|pool| serde_json::json!({
-            "pool": name(pool.pool), "capacity_bytes": pool.capacity, "key_bytes": pool.key,
+            "pool": pool.pool.to_string(), "capacity_bytes": pool.capacity, "key_bytes": pool.key,
             "partition_bytes": pool.partition, "peak_bytes": pool.peak,
         })).collect::<Vec<_>>(),
         "partition_interval_s": found.partition_interval.map(|t| t.as_secs_f64()),

@@ -12,7 +12,7 @@ use cuzk_engine::{
 };
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_proto::v1::{Priority as Wire, SubmitProofRequest};
-use cuzk_prover::{FilecoinCircuit, FilecoinJob, devices, devices::FindError, keys::KeyPaths};
+use cuzk_prover::{FilecoinCircuit, FilecoinJob, devices, keys::KeyPaths};
 use cuzk_scheduler::{Health, JobId, KeyTier, Pool, Priority};
 use cuzk_server::{
     prover::{
@@ -62,16 +62,13 @@ impl EngineProver {
     /// # Errors
     /// A device that was asked for cannot be used, or nothing could ever run.
     pub fn start(settings: Settings) -> Result<Self, ProverError> {
-        let refused = |exit_code| move |message: String| ProverError { message, exit_code };
-        let found = devices::find(&settings.devices).map_err(|error| match error {
-            FindError::Load(_) | FindError::Backend(_) => refused(DEVICE)(error.to_string()),
-            other => refused(DEVICE)(other.to_string()),
-        })?;
+        let refused = |message: String| ProverError { message, exit_code: DEVICE };
+        let found = devices::find(&settings.devices).map_err(|error| refused(error.to_string()))?;
         tracing::info!("computing on {}: {}", found.backend().name(), found.reason());
         let recorder = Arc::new(Recorder::new("cuzk-daemon", Limits::default()));
         let specs = found.specs(&settings.memory);
         let engine = Engine::start_recorded(settings.engine.clone(), specs, Arc::clone(&recorder))
-            .map_err(|error| refused(DEVICE)(error.to_string()))?;
+            .map_err(|error| refused(error.to_string()))?;
         let news = engine.subscribe(NEWS);
         let gpu_workers = settings.engine.scheduler.gpu_workers_per_device * found.devices().len();
         let shared = Arc::new(Shared {
@@ -95,7 +92,7 @@ impl EngineProver {
                     shared.tell(&progress);
                 }
             })
-            .map_err(|error| refused(DEVICE)(format!("a thread cannot be started: {error}")))?;
+            .map_err(|error| refused(format!("a thread cannot be started: {error}")))?;
         let registrar = Arc::downgrade(&shared);
         let circuits = Circuits::new(Arc::new(move |circuit| {
             let shared = registrar.upgrade().ok_or("the prover has stopped")?;
@@ -247,14 +244,6 @@ fn health(health: &Health) -> &'static str {
     }
 }
 
-fn pool_name(pool: Pool) -> String {
-    match pool {
-        Pool::Host => "host".to_owned(),
-        Pool::Pinned => "pinned".to_owned(),
-        Pool::Device(device) => format!("device {}", device.0),
-    }
-}
-
 fn priority(priority: Wire) -> Priority {
     match priority {
         Wire::Low => Priority::Low,
@@ -337,7 +326,7 @@ impl Prover for EngineProver {
     fn look(&self) -> Look {
         let Some(status) = self.shared.engine().and_then(|engine| engine.status()) else { return Look::default() };
         let pools = status.memory.iter().map(|(pool, usage)| PoolLook {
-            name: pool_name(*pool),
+            name: pool.to_string(),
             reserved: usage.in_use,
             peak: usage.high_water,
             capacity: usage.capacity,
@@ -390,7 +379,6 @@ impl Prover for EngineProver {
                 PreloadOutcome::AlreadyThere | PreloadOutcome::Loaded => {}
                 PreloadOutcome::Refused(error) => return Err(KeyError::Unable(error.to_string())),
                 PreloadOutcome::Absent => {
-                    let pool = pool_name(*pool);
                     return Err(KeyError::Unable(format!(
                         "the key of {circuit} ({bytes} bytes) was not loaded to {pool}"
                     )));
