@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, process::Command};
 use serde_json::Value;
 
 /// Bottom first. A crate imports only from layers above its own in this list.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
+    &["cuzk-units"],
     &["cuzk-curve", "cuzk-scheduler", "cuzk-timeline", "cuzk-proto", "cuzk-journal"],
     &["cuzk-r1cs", "cuzk-backend", "cuzk-server", "cuzk-bench"],
     &["cuzk-keys", "cuzk-plugin", "cuzk-filecoin"],

@@ -54,6 +54,9 @@ struct Arguments {
     /// Backend: cpu, or a plugin
     #[arg(long, default_value = "cpu")]
     backend: String,
+    /// On all usable devices of the backend, not only the first
+    #[arg(long)]
+    all_devices: bool,
     /// Where plugins are; without, where `cargo xtask build` puts them
     #[arg(long)]
     plugin_dir: Option<PathBuf>,
@@ -188,7 +191,7 @@ fn main() -> Result<()> {
     let plugins = arguments.plugin_dir.clone().unwrap_or_else(plugin_folder);
     let found = devices::find(&Request {
         backend: arguments.backend.clone(),
-        devices: Wanted::First,
+        devices: if arguments.all_devices { Wanted::All } else { Wanted::First },
         loader: Loader::new([plugins], std::iter::empty::<&Path>()),
     })?;
     for wish in &arguments.jobs {
@@ -275,6 +278,10 @@ fn report(arguments: &Arguments, found: &Found, engine: &Engine<Bls12>, timeline
     let jobs: Vec<_> = arguments.jobs.iter().map(|w| format!("{} {}", w.jobs, w.circuit)).collect();
     let size = format!("{} at concurrency {}", jobs.join(", "), arguments.concurrency);
     let device = &found.devices()[0];
+    let devices = match found.devices().len() {
+        1 => device.name.clone(),
+        n => format!("{n} x {}", device.name),
+    };
     let measurement = |what: &str, ours: f64, unit: &str, peer: Option<(String, f64)>| Measurement {
         what: what.to_owned(),
         curve: "bls12_381".to_owned(),
@@ -282,12 +289,12 @@ fn report(arguments: &Arguments, found: &Found, engine: &Engine<Bls12>, timeline
         ours,
         unit: unit.to_owned(),
         peer,
-        device: device.name.clone(),
+        device: devices.clone(),
         driver: device.driver.clone(),
     };
     let per_job = |time: Duration| time.as_secs_f64() / run.total as f64;
     let record = arguments.record.as_deref();
-    let one_by_one = Some(("one by one".to_owned(), per_job(run.alone)));
+    let one_by_one = (arguments.alone > 0).then(|| ("one by one".to_owned(), per_job(run.alone)));
     measurement("proofs on an engine, the same bytes as one by one", per_job(run.together), "s a job", one_by_one)
         .report(record)?;
     if let Some(utilization) = summary.utilization() {

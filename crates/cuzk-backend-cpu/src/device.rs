@@ -23,12 +23,13 @@ use rayon::ThreadPool;
 use crate::{
     CodePath, host,
     memory::Arena,
-    msm, ntt,
+    ntt,
     objects::{
         Bitmap, Loaded, Memory, Pinned, Points, broken, byte_range, load_assignment, load_matrix, matrix_bytes,
         values_mut,
     },
     operations::{Scalars, evaluate, fixed_base_multiply, multiply},
+    workspace::{bases_bytes, msm_scratch, quotient_scratch, workspace},
 };
 
 /// A mark in a stream whose work has all been executed when the mark is made.
@@ -137,43 +138,6 @@ macro_rules! with_group {
     };
 }
 
-/// Bytes beside the bases and the scalars of a multiplication: those of the bucket method over all scalars, or over the
-/// wide ones of a packed assignment, which are gathered first.
-fn msm_scratch(bases: &BasesSpec, scalars: ScalarsShape, threads: usize) -> u64 {
-    let point_bytes = bases.curve.affine_bytes(bases.group).next_power_of_two();
-    let (len, gathered) = match scalars {
-        ScalarsShape::Dense => (bases.count, 0),
-        ScalarsShape::Assignment { assignment, len } => {
-            let wide = assignment.n_wide.min(len);
-            (wide, wide.saturating_mul(assignment.curve.scalar_bytes() as u64))
-        }
-    };
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    let buckets = with_curve!(bases.curve, C => msm::scratch_bytes::<<C as Engine>::Fr>(len, point_bytes, threads));
-    buckets.saturating_add(gathered)
-}
-
-/// Bytes beside the vectors of a quotient.
-fn quotient_scratch(plan: &QuotientPlan) -> u64 {
-    (plan.curve.scalar_bytes() as u64) << plan.log_n
-}
-
-/// Bytes of a list of points.
-///
-/// # Errors
-/// Multiples of them, which would serve nothing here; more points than can be counted in bytes.
-fn bases_bytes(spec: &BasesSpec) -> Result<u64> {
-    const OP: &str = "bases_create";
-    if spec.multiples > 1 {
-        let reason = format!("{} multiples of each point; the host keeps the points alone", spec.multiples);
-        return Err(BackendError::Unsupported { operation: OP.to_owned(), reason });
-    }
-    let size = spec.curve.affine_bytes(spec.group) as u64;
-    spec.count
-        .checked_mul(size)
-        .ok_or_else(|| broken(OP, "the number of points", format!("at most {}", u64::MAX / size), spec.count))
-}
-
 /// Refuses the same buffer twice: it cannot be locked twice.
 fn different(operation: &str, a: BufferId, b: BufferId) -> Result<()> {
     if a == b { Err(broken(operation, "the second buffer", "another one than the first", "the same")) } else { Ok(()) }
@@ -198,21 +162,7 @@ impl DeviceOps for CpuDevice {
     }
 
     fn workspace(&self, operation: &Operation, _room: u64) -> Result<Workspace> {
-        Ok(match operation {
-            Operation::Quotient(plan) => Workspace::fixed(quotient_scratch(plan), 0),
-            Operation::Matrix(shape) => Workspace::fixed(matrix_bytes(shape), 0),
-            Operation::Density { len } => Workspace::fixed(8 * len.div_ceil(64), 0),
-            Operation::Assignment(shape) => Workspace::fixed(shape.bytes(), 0),
-            Operation::Bases(spec) => match spec.residency {
-                Residency::Device => Workspace::fixed(bases_bytes(spec)?, 0),
-                Residency::Pinned => Workspace::fixed(0, bases_bytes(spec)?),
-            },
-            Operation::Msm { bases, scalars } => {
-                Workspace::fixed(msm_scratch(bases, *scalars, self.threads.current_num_threads()), 0)
-            }
-            // What these need lies outside of the pools; see `CpuBackend`.
-            Operation::Ntt(_) | Operation::Evaluate(_) | Operation::FixedBase { .. } => Workspace::default(),
-        })
+        workspace(self.threads.current_num_threads(), operation)
     }
 
     fn buffer_create(&self, bytes: u64) -> Result<BufferId> {

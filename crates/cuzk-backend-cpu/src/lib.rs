@@ -58,6 +58,8 @@ pub mod msm;
 pub mod ntt;
 mod objects;
 mod operations;
+mod workspace;
 
 pub use backend::CpuBackend;
 pub use code_path::CodePath;
+pub use workspace::workspace;

@@ -25,6 +25,7 @@ enum State {
 /// A proof under way.
 pub(crate) struct Job {
     name: String,
+    circuit: String,
     observer: Arc<dyn Observer>,
     started: Instant,
     state: Mutex<State>,
@@ -34,9 +35,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) fn new(name: String, observer: Arc<dyn Observer>) -> Arc<Self> {
+    pub(crate) fn new(name: String, circuit: String, observer: Arc<dyn Observer>) -> Arc<Self> {
         Arc::new(Self {
             name,
+            circuit,
             observer,
             started: Instant::now(),
             state: Mutex::new(State::Waiting),
@@ -120,9 +122,18 @@ impl Job {
                 })
             }
             Err(JobError::Cancelled) if !self.unwanted.load(Ordering::Relaxed) => Err(Failure::Stopped),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(self.failure(&error)),
         };
         self.end(outcome);
+    }
+
+    fn failure(&self, error: &JobError) -> Failure {
+        match error {
+            JobError::Cancelled => Failure::Cancelled,
+            JobError::Stopped => Failure::Stopped,
+            JobError::Failed(FailureCause::Deadline { .. }) => Failure::Deadline,
+            other => Failure::Failed(other.told(&self.circuit)),
+        }
     }
 
     fn times(&self, report: &JobReport) -> Times {
@@ -137,15 +148,6 @@ impl Job {
             device: sum.of(Phase::Device),
             finish: sum.of(Phase::Finish),
         }
-    }
-}
-
-fn failure(error: &JobError) -> Failure {
-    match error {
-        JobError::Cancelled => Failure::Cancelled,
-        JobError::Stopped => Failure::Stopped,
-        JobError::Failed(FailureCause::Deadline { .. }) => Failure::Deadline,
-        other => Failure::Failed(other.to_string()),
     }
 }
 

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod circuits;
+mod feasible;
 mod job;
 mod prover;
 mod settings;

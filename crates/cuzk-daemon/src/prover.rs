@@ -12,7 +12,7 @@ use cuzk_engine::{
 };
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_proto::v1::{Priority as Wire, SubmitProofRequest};
-use cuzk_prover::{FilecoinCircuit, FilecoinJob, devices, keys::KeyPaths};
+use cuzk_prover::{FilecoinCircuit, FilecoinJob, devices};
 use cuzk_scheduler::{Health, JobId, KeyTier, Pool, Priority};
 use cuzk_server::{
     prover::{
@@ -23,7 +23,13 @@ use cuzk_server::{
 };
 use cuzk_timeline::{Limits, Recorder, Timeline};
 
-use crate::{Settings, circuits::Circuits, job::Job, statement};
+use crate::{
+    Settings,
+    circuits::Circuits,
+    feasible::{self, Feasible},
+    job::Job,
+    statement,
+};
 
 /// Exit code of a backend or a device that cannot be used.
 const DEVICE: u8 = 5;
@@ -50,6 +56,8 @@ struct Shared {
     started: Instant,
     /// The engine's jobs.
     jobs: Mutex<HashMap<JobId, Weak<Job>>>,
+    /// What can be proved.
+    feasible: Feasible,
     /// Digests of keys that record them, by the names of their circuits.
     digests: Mutex<HashMap<String, String>>,
     /// What is tried again after a while.
@@ -76,6 +84,7 @@ impl EngineProver {
             recorder,
             found,
             gpu_workers: u32::try_from(gpu_workers).unwrap_or(u32::MAX),
+            feasible: Feasible::new(settings.directories.clone()),
             settings,
             started: Instant::now(),
             jobs: Mutex::default(),
@@ -97,24 +106,39 @@ impl EngineProver {
         let circuits = Circuits::new(Arc::new(move |circuit| {
             let shared = registrar.upgrade().ok_or("the prover has stopped")?;
             let engine = shared.engine().ok_or("the prover has stopped")?;
-            let source = FilecoinCircuit::open(circuit, &shared.settings.directories).map_err(|e| e.to_string())?;
+            let directories = &shared.settings.directories;
+            let source = FilecoinCircuit::open(circuit, directories).map_err(|error| {
+                tracing::error!(%circuit, "{error}");
+                feasible::told(&error, directories)
+            })?;
             if let Some(digest) = source.recorded_digest().map_err(|e| e.to_string())? {
                 shared.digests().insert(circuit.to_string(), digest.to_string());
             }
-            engine.register(source).map_err(|e| e.to_string())
+            let registered = engine.register(source).map_err(|e| e.to_string())?;
+            // Its sizes are known by now. What it lacks is in the log, and for who asks for a proof.
+            drop(shared.feasible.fits(&engine, circuit));
+            Ok(registered)
         }));
         let this = Self { shared, circuits };
-        this.preload_wanted()?;
+        if let Some(engine) = this.shared.engine() {
+            this.shared.feasible.look(&engine);
+            if let Some(reason) = this.shared.feasible.reason() {
+                tracing::error!("no circuit that has a key can be proved here: {reason}");
+            }
+            this.preload_wanted(&engine)?;
+        }
         Ok(this)
     }
 
     /// Begins to load the keys that the configuration names.
-    fn preload_wanted(&self) -> Result<(), ProverError> {
+    fn preload_wanted(&self, engine: &Engine<Bls12>) -> Result<(), ProverError> {
         for name in &self.shared.settings.preload {
             let circuit: CircuitId =
                 name.parse().map_err(|e| ProverError { message: format!("memory.preload: {e}"), exit_code: 2 })?;
-            // A key that is missing is found now, not by the first proof.
-            self.key_path(circuit).map_err(|message| ProverError { message, exit_code: 4 })?;
+            // A key that is missing or too large is found now, not by the first proof.
+            self.shared.feasible.has_key(circuit).map_err(|message| ProverError { message, exit_code: 4 })?;
+            let too_large = |lacks| ProverError { message: format!("memory.preload: {lacks}"), exit_code: 2 };
+            self.shared.feasible.fits(engine, circuit).map_err(too_large)?;
             let shared = Arc::downgrade(&self.shared);
             self.circuits.with(circuit, move |registered| {
                 if let (Ok(registered), Some(engine)) = (registered, shared.upgrade().and_then(|s| s.engine())) {
@@ -125,25 +149,17 @@ impl EngineProver {
         }
         Ok(())
     }
-
-    /// Whether a circuit's key is there.
-    fn key_path(&self, circuit: CircuitId) -> Result<(), String> {
-        let paths = KeyPaths::of(circuit, &self.shared.settings.directories.parameters).map_err(|e| e.to_string())?;
-        match paths.existing() {
-            Some(_) => Ok(()),
-            None => Err(format!("there is no key for {circuit}: {} is missing", file_name(&paths.params))),
-        }
-    }
-}
-
-/// The name of a file without its directory, which is nobody's business elsewhere.
-fn file_name(path: &std::path::Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 impl Shared {
     fn engine(&self) -> Option<Arc<Engine<Bls12>>> {
         self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a circuit can be proved here, as far as that is known.
+    fn able(&self, circuit: CircuitId) -> Result<(), String> {
+        self.feasible.has_key(circuit)?;
+        self.engine().map_or(Ok(()), |engine| self.feasible.fits(&engine, circuit))
     }
 
     fn jobs(&self) -> MutexGuard<'_, HashMap<JobId, Weak<Job>>> {
@@ -283,6 +299,7 @@ fn begin(circuits: &Circuits, shared: &Arc<Shared>, job: Arc<Job>, wish: Wish) {
             Ok(registered) => {
                 let request = Arc::clone(&wish.request);
                 let work = FilecoinJob::from_source(wish.circuit, wish.partitions, move || read(&*request));
+                let work = work.named(job.name());
                 shared.submit(&job, registered, work, JobOptions { priority: wish.priority, deadline: left });
             }
             Err(_) if shared.engine().is_none() => job.end(Err(Failure::Stopped)),
@@ -301,16 +318,16 @@ fn begin(circuits: &Circuits, shared: &Arc<Shared>, job: Arc<Job>, wish: Wish) {
 
 impl Prover for EngineProver {
     fn check(&self, request: &SubmitProofRequest) -> Result<Summary, Rejection> {
-        let statement = statement::read(request).map_err(|e| Rejection::Invalid(e.to_string()))?;
+        let statement = statement::check(request).map_err(|e| Rejection::Invalid(e.to_string()))?;
         let circuit = statement.circuit_id();
-        self.key_path(circuit).map_err(Rejection::Unable)?;
+        self.shared.able(circuit).map_err(Rejection::Unable)?;
         // Bounded by the size of a message.
         Ok(Summary { circuit: circuit.to_string(), partitions: statement.partitions() as u32 })
     }
 
     fn start(&self, order: Order, observer: Arc<dyn Observer>) -> Arc<dyn Running> {
         let Order { job: name, summary, priority: wire, deadline, request } = order;
-        let job = Job::new(name, observer);
+        let job = Job::new(name, summary.circuit.clone(), observer);
         let circuit = match summary.circuit.parse::<CircuitId>() {
             Ok(circuit) => circuit,
             Err(error) => {
@@ -324,7 +341,8 @@ impl Prover for EngineProver {
     }
 
     fn look(&self) -> Look {
-        let Some(status) = self.shared.engine().and_then(|engine| engine.status()) else { return Look::default() };
+        let Some(engine) = self.shared.engine() else { return Look::default() };
+        let Some(status) = engine.status() else { return Look::default() };
         let pools = status.memory.iter().map(|(pool, usage)| PoolLook {
             name: pool.to_string(),
             reserved: usage.in_use,
@@ -354,6 +372,7 @@ impl Prover for EngineProver {
             partition_workers: u32::try_from(status.counts.workers).unwrap_or(u32::MAX),
             gpu_workers: self.shared.gpu_workers,
             verification_failures: status.totals.failed_verifications,
+            unable: self.shared.feasible.unable(&engine),
         }
     }
 
@@ -368,7 +387,7 @@ impl Prover for EngineProver {
 
     fn preload(&self, circuit: &str) -> Result<Preloaded, KeyError> {
         let id: CircuitId = circuit.parse().map_err(|_| KeyError::UnknownCircuit(circuit.to_owned()))?;
-        self.key_path(id).map_err(KeyError::Unable)?;
+        self.shared.able(id).map_err(KeyError::Unable)?;
         let started = Instant::now();
         let registered = self.circuits.wait(id).map_err(KeyError::Unable)?;
         let stopped = || KeyError::Unable("the prover has stopped".to_owned());

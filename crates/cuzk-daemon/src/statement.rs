@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | PoRep | `vanilla_proof`: a C1, wrapped or not | `sector_size`, `registered_proof`, `sector_number` and `miner_id` are compared with it where they are given |
 //! | WinningPoSt | `vanilla_proofs`: one | `sector_size` (or `registered_proof`), `miner_id`, `randomness` |
-//! | WindowPoSt | `vanilla_proofs`: one a sector | as for WinningPoSt; `registered_proof` tells the version of the challenges, `partition_index` the first partition |
+//! | WindowPoSt | `vanilla_proofs`: one a sector, no more than a partition has, in ascending order | as for WinningPoSt; `registered_proof` tells the version of the challenges, `partition_index` the partition |
 //! | SnapDeals | `vanilla_proofs`: one a partition | `sector_size` (or `registered_proof`), `comm_r_old`, `comm_r_new`, `comm_d_new` |
 
 use cuzk_filecoin::{
@@ -41,6 +41,18 @@ pub enum RequestError {
         /// Bytes that it has.
         found: usize,
     },
+    /// A list is longer than what it is for.
+    #[error("{field} has {found} proofs, but {what} has at most {most}")]
+    TooMany {
+        /// Its name.
+        field: &'static str,
+        /// What it is for.
+        what: String,
+        /// Entries that it may have.
+        most: usize,
+        /// Entries that it has.
+        found: usize,
+    },
     /// A number stands for nothing.
     #[error("{field} {value} is unknown: {expected}")]
     Unknown {
@@ -72,7 +84,19 @@ pub enum RequestError {
     },
 }
 
-/// The statement that a request asks for, completely checked.
+/// The statement that a request asks for, with all hashes of its vanilla proofs checked: what passes can be proved.
+///
+/// # Errors
+/// [`RequestError`].
+pub fn check(request: &SubmitProofRequest) -> Result<Statement, RequestError> {
+    let statement = read(request)?;
+    let field = if matches!(statement, Statement::Seal(_)) { "vanilla_proof" } else { "vanilla_proofs" };
+    statement.check_hashes().map_err(|cause| wrong(field, cause))?;
+    Ok(statement)
+}
+
+/// The statement that a request asks for, with everything but the hashes checked: enough for one that passed
+/// [`check`] before.
 ///
 /// # Errors
 /// [`RequestError`].
@@ -134,6 +158,12 @@ fn window(request: &SubmitProofRequest) -> Result<WindowStatement, RequestError>
         _ => WindowPostVersion::V1_2,
     };
     let randomness = bytes32("randomness", &request.randomness)?;
+    let most = size.window_sectors();
+    if vanilla.len() > most {
+        // Before any of them is parsed.
+        let what = format!("a WindowPoSt partition of {size} sectors");
+        return Err(RequestError::TooMany { field: "vanilla_proofs", what, most, found: vanilla.len() });
+    }
     WindowStatement::new(size, version, prover(request)?, randomness, request.partition_index, vanilla)
         .map_err(|cause| wrong("vanilla_proofs", cause))
 }

@@ -16,10 +16,11 @@ use cuzk_scheduler::{CircuitId, ConfigError, DeviceId, DeviceResources, JobId, R
 use cuzk_timeline::Recorder;
 
 use crate::{
-    Answer, DeviceSpec, EngineConfig, Evicted, JobError, JobHandle, JobOptions, JobStatus, KeyRequestError, Machine,
-    Preloaded, Progress, RegisterError, Status, ThreadPlan, answer,
+    Answer, DescribedCircuit, DescribedDevice, DeviceSpec, EngineConfig, Estimate, EstimateError, Evicted, JobError,
+    JobHandle, JobOptions, JobStatus, KeyRequestError, Machine, Preloaded, Progress, RegisterError, Status, ThreadPlan,
+    answer,
     device::InUse,
-    job,
+    estimate, job,
     message::Message,
     owner::{DeviceState, Owner, Pools},
     plan::{Plan, PlanOptions, Target},
@@ -68,7 +69,11 @@ pub struct Engine<C: Curve> {
     in_use: InUse,
     /// Bytes of each device's own memory, and of its pinned memory.
     capacities: Vec<(u64, u64)>,
+    /// Which devices are a last resort.
+    last_resorts: Vec<bool>,
     options: PlanOptions,
+    config: EngineConfig,
+    machine: Machine,
     next_circuit: AtomicU32,
     next_job: AtomicU64,
 }
@@ -123,6 +128,7 @@ impl<C: Curve> Engine<C> {
                 .map(|(d, spec)| DeviceResources { memory: d.device_bytes, last_resort: spec.is_last_resort() })
                 .collect(),
         };
+        let last_resorts = resources.devices.iter().map(|device| device.last_resort).collect();
         tracing::info!(host = resources.host, pinned = resources.pinned, "{machine:?}; {threads}");
         let scheduler = Scheduler::new(config.scheduler.clone(), resources)?;
         let pools = Pools {
@@ -147,10 +153,44 @@ impl<C: Curve> Engine<C> {
         let capacities = devices.iter().map(|d| (d.device_bytes, d.pinned_bytes)).collect();
         let in_use: InUse = Arc::new(Mutex::new(devices.into_iter().map(|d| Some(d.device)).collect()));
         let states = (states, Arc::clone(&in_use), records);
-        let owner = Owner::new(scheduler, channel, config, pools, states, recorder);
+        let owner = Owner::new(scheduler, channel, config.clone(), pools, states, recorder);
         let thread = thread::Builder::new().name("cuzk-owner".to_owned()).spawn(|| owner.run())?;
-        let (next_circuit, next_job) = (AtomicU32::new(0), AtomicU64::new(0));
-        Ok(Self { owner: sender, thread: Some(thread), in_use, capacities, options, next_circuit, next_job })
+        Ok(Self {
+            owner: sender,
+            thread: Some(thread),
+            in_use,
+            capacities,
+            last_resorts,
+            options,
+            config,
+            machine,
+            next_circuit: AtomicU32::new(0),
+            next_job: AtomicU64::new(0),
+        })
+    }
+
+    /// What this engine would choose for a circuit that is described, if it did nothing else: whether one partition fits
+    /// and what it lacks, before anything of the circuit is loaded. Devices that are fenced now are left out.
+    ///
+    /// # Errors
+    /// [`EstimateError`].
+    pub fn estimate(&self, circuit: &DescribedCircuit) -> Result<Estimate, EstimateError> {
+        let targets = self.targets();
+        let devices: Vec<_> = targets
+            .iter()
+            .zip(&self.last_resorts)
+            .filter_map(|(target, last_resort)| {
+                let sizing = target.device.as_ref()?;
+                Some(DescribedDevice {
+                    name: sizing.info().name.clone(),
+                    device_bytes: target.device_bytes,
+                    pinned_bytes: target.pinned_bytes,
+                    last_resort: *last_resort,
+                    sizing,
+                })
+            })
+            .collect();
+        estimate::estimate(&self.config, &self.machine, &devices, circuit)
     }
 
     /// Makes a circuit known. Its costs are computed here, from the sizes of its matrices and what each device says

@@ -277,9 +277,11 @@ fn pools(
     ];
     for device in resources.device_ids() {
         let needs = profile.on_device(device);
-        let fits = needs.to_prepare() <= resources.capacity(Pool::Device(device));
-        let (key, partition) = if fits { (needs.key, needs.to_prepare()) } else { (None, 0) };
-        pools.push(estimate(Pool::Device(device), key, partition, times(policy.gpu_workers_per_device + 1, partition)));
+        let fits = needs.partition() <= resources.capacity(Pool::Device(device));
+        let key = needs.key.filter(|_| fits);
+        let (own, under_lock) = if fits { (needs.own(), needs.under_lock()) } else { (0, 0) };
+        let all = times(policy.gpu_workers_per_device + 1, own).saturating_add(under_lock);
+        pools.push(estimate(Pool::Device(device), key, own.saturating_add(under_lock), all));
     }
     pools
 }

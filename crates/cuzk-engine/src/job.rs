@@ -65,6 +65,23 @@ pub enum JobError {
     Stopped,
 }
 
+impl JobError {
+    /// In words for whoever gave the job and knows none of the engine's numbers: its circuit by name, and the job not at
+    /// all.
+    pub fn told(&self, circuit: &str) -> String {
+        match self {
+            Self::Failed(FailureCause::Partition { partition, device, failures, fault }) => {
+                let device = device.map_or_else(String::new, |device| format!(", {device}"));
+                format!("partition {}: {fault} (failure {failures}{device})", partition.index)
+            }
+            Self::Failed(FailureCause::KeyLoad { pool, attempts, cause, .. }) => {
+                format!("the key of {circuit} cannot be loaded to {pool} memory ({attempts} attempts): {cause}")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 /// How a job ended: its result, and what each of its partitions took.
 #[derive(Clone)]
 pub(crate) struct Ended<C: Curve> {

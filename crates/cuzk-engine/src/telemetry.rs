@@ -139,9 +139,9 @@ impl Telemetry {
         self.recorder.name_circuit(timeline::CircuitId(circuit.0), name);
     }
 
-    pub(crate) fn submitted(&self, job: JobId, at: Time, name: &str, circuit: CircuitId, partitions: u32) {
+    pub(crate) fn submitted(&self, job: JobId, at: Time, name: String, circuit: CircuitId, partitions: u32) {
         let circuit = Some(timeline::CircuitId(circuit.0));
-        self.mark(job, at, JobEvent::Submitted { name: format!("{name} {}", job.0), circuit, partitions });
+        self.mark(job, at, JobEvent::Submitted { name, circuit, partitions });
     }
 
     pub(crate) fn mark(&self, job: JobId, at: Time, event: JobEvent) {

@@ -104,6 +104,11 @@ impl<C: Curve> CircuitSource<C> for LoadedCircuit<C> {
 /// A job: the witnesses of one or more proofs of one circuit. Its methods are called on the engine's threads, and may
 /// panic there.
 pub trait Workload<C: Curve>: Send + Sync {
+    /// What its owner calls it, in logs and timelines. `None`: its number stands for it.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
     /// How many partitions it has; the same at every call.
     fn partitions(&self) -> u32;
 
@@ -132,6 +137,10 @@ pub trait Workload<C: Curve>: Send + Sync {
 }
 
 impl<C: Curve, T: Workload<C> + ?Sized> Workload<C> for Arc<T> {
+    fn name(&self) -> Option<&str> {
+        (**self).name()
+    }
+
     fn partitions(&self) -> u32 {
         (**self).partitions()
     }

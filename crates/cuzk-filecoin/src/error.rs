@@ -238,6 +238,15 @@ pub enum Fault {
         found: usize,
     },
 
+    /// A sector that a statement has already.
+    #[error("sector {sector} is that of vanilla proof {first} again")]
+    Repeated {
+        /// Number of the sector.
+        sector: u64,
+        /// Index of its first vanilla proof.
+        first: usize,
+    },
+
     /// A Merkle proof of another form of tree: plain, with subtrees, or with subtrees under a top.
     #[error("Merkle proof of form {found}, expected {expected}")]
     Form {
@@ -266,6 +275,15 @@ pub enum Fault {
         /// By challenge or position.
         expected: u64,
         /// Found.
+        found: u64,
+    },
+
+    /// A sector with a lower number than the one before it.
+    #[error("sector {found} comes after sector {previous}: they are proved in ascending order")]
+    Order {
+        /// The sector before it.
+        previous: u64,
+        /// The sector.
         found: u64,
     },
 

@@ -70,8 +70,7 @@ pub fn verify_winning_post(statement: &WinningStatement, proof: &[u8]) -> Result
 /// `filecoin_proofs`' `verify_window_post`.
 ///
 /// # Errors
-/// As [`verify_seal`], and [`FilecoinError::NotVerifiable`] if the sectors are not in ascending
-/// order (the published verifier sorts them) or if the statement is a later partition alone under
+/// As [`verify_seal`], and [`FilecoinError::NotVerifiable`] if the statement is a later partition alone under
 /// [`WindowPostVersion::V1`], whose challenges count from the first.
 pub fn verify_window_post(statement: &WindowStatement, proof: &[u8]) -> Result<bool, FilecoinError> {
     let circuit = statement.circuit_id();
@@ -82,16 +81,6 @@ pub fn verify_window_post(statement: &WindowStatement, proof: &[u8]) -> Result<b
                 statement.first_partition()
             ),
         });
-    }
-    let mut sectors = statement.sectors().map(|sector| sector.id);
-    let mut previous = sectors.next();
-    for sector in sectors {
-        if previous >= Some(sector) {
-            return Err(FilecoinError::NotVerifiable {
-                reason: format!("sector {sector} does not come in ascending order"),
-            });
-        }
-        previous = Some(sector);
     }
     prepare(circuit, statement.partitions(), proof)?;
     let public = statement.public();

@@ -8,12 +8,15 @@
 use blstrs::Scalar as Fr;
 use ff::PrimeField;
 use filecoin_hashers::{Domain, Hasher, PoseidonArity};
+use merkletree::hash::Algorithm;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use storage_proofs_core::merkle;
 
 use crate::{
     SectorSize,
     error::{Fault, Hex},
+    seal::fr_safe,
 };
 
 /// A tree's node: a scalar, little-endian.
@@ -266,7 +269,7 @@ impl MerkleProof {
     }
 
     /// Checks form, heights, arities and canonical elements, and that the path leads to leaf number
-    /// `node`. Does not hash: whether the path leads to the root is the circuit's business.
+    /// `node`. Does not hash: [`check_hashes`](Self::check_hashes) does, and the circuit.
     pub(crate) fn check(&self, shape: &TreeShape, node: u64) -> Result<(), Fault> {
         if self.form() != shape.form() {
             return Err(Fault::Form { expected: shape.form(), found: self.form() });
@@ -297,6 +300,16 @@ impl MerkleProof {
         number("path to leaf", node, leads_to)
     }
 
+    /// Checks that the path leads from the leaf to the root. The form was checked before.
+    pub(crate) fn check_hashes<H: Hasher>(&self) -> Result<(), Fault> {
+        let mut node = *self.leaf();
+        for element in self.path() {
+            let (before, after) = element.hashes.split_at((element.index as usize).min(element.hashes.len()));
+            node = hash::<H>(&[before, &[node], after].concat())?;
+        }
+        self.root().expect("root", &node)
+    }
+
     /// As the published type.
     pub(crate) fn publish<H, U, V, W>(&self) -> Result<merkle::MerkleProof<H, U, V, W>, Fault>
     where
@@ -314,6 +327,28 @@ impl MerkleProof {
             .collect::<Result<Vec<_>, Fault>>()?;
         Ok(merkle::MerkleProof::from_parts(self.leaf().domain("leaf")?, self.root().domain("root")?, path))
     }
+}
+
+/// Hash of a parent's children in order.
+pub(crate) fn hash<H: Hasher>(children: &[Node]) -> Result<Node, Fault> {
+    let children: Vec<H::Domain> = nodes("child", children)?;
+    // Neither of the two tree hashers depends on the level.
+    let digest: H::Domain = H::Function::default().multi_node(&children, 0);
+    Ok(Node::from(digest.into()))
+}
+
+/// SHA-256 of replica_id ‖ layer (32 bits, big-endian) ‖ node (64 bits, big-endian) ‖ 20 zero bytes ‖
+/// parents, cut to 254 bits.
+pub(crate) fn label(replica_id: &Node, layer: u32, node: u64, parents: &[Node]) -> Node {
+    let mut hasher = Sha256::new();
+    hasher.update(replica_id.0);
+    hasher.update(layer.to_be_bytes());
+    hasher.update(node.to_be_bytes());
+    hasher.update([0; 20]);
+    for parent in parents {
+        hasher.update(parent.0);
+    }
+    Node(fr_safe(hasher.finalize().into()))
 }
 
 pub(crate) fn nodes<D: Domain>(what: &'static str, nodes: &[Node]) -> Result<Vec<D>, Fault> {

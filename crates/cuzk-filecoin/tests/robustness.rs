@@ -253,11 +253,30 @@ fn numbers_of_vanilla_proofs() {
         assert_eq!(fault, expected);
     }
     invalid(common::window("2kib/window", WindowPostVersion::V1_2, 0, &[]).unwrap_err());
-    let five: Vec<_> = window.iter().cycle().take(5).cloned().collect();
-    let statement = common::window("2kib/window", WindowPostVersion::V1_2, u32::MAX, &five).unwrap();
-    assert_eq!(statement.partitions(), 3);
-    assert_eq!(statement.partition(2).unwrap().index(), u32::MAX as usize + 2);
-    assert!(matches!(statement.partition(3), Err(FilecoinError::PartitionOutOfRange { index: 3, partitions: 3 })));
+    // Three sectors, two to a partition.
+    let statement = common::window("2kib/window", WindowPostVersion::V1_2, u32::MAX, &window).unwrap();
+    assert_eq!(statement.partitions(), 2);
+    assert_eq!(statement.partition(1).unwrap().index(), u32::MAX as usize + 1);
+    assert!(matches!(statement.partition(2), Err(FilecoinError::PartitionOutOfRange { index: 2, partitions: 2 })));
+}
+
+#[test]
+fn a_window_post_has_each_sector_once() {
+    let vanilla = common::window_vanilla("2kib/window");
+    let first = json("2kib/window/meta.json")["sectors"][0]["number"].as_u64().unwrap();
+    // Under V1_2 challenges do not depend on the place, so that the openings are right in both.
+    let twice = [&vanilla[..], &vanilla[..1]].concat();
+    let (place, fault) = invalid(common::window("2kib/window", WindowPostVersion::V1_2, 0, &twice).unwrap_err());
+    assert_eq!((place.as_str(), fault), ("vanilla proof 3", Fault::Repeated { sector: first, first: 0 }));
+}
+
+/// Filecoin's verifier takes the sectors from a map: it accepts no proof of another order.
+#[test]
+fn a_window_post_has_its_sectors_in_ascending_order() {
+    let mut vanilla = common::window_vanilla("2kib/window");
+    vanilla.swap(1, 2);
+    let (place, fault) = invalid(common::window("2kib/window", WindowPostVersion::V1_2, 0, &vanilla).unwrap_err());
+    assert_eq!((place.as_str(), fault), ("vanilla proof 2", Fault::Order { previous: 3, found: 2 }));
 }
 
 #[test]
@@ -356,6 +375,59 @@ fn an_unsatisfied_constraint_is_named() {
     assert!(text.contains("sector_65/challenge_inclusion_0"), "{text}");
     assert!(text.contains("enforce root is correct"), "{text}");
     partition.witness().unwrap();
+}
+
+/// Where and which hash is wrong.
+fn wrong_hash(statement: &Statement) -> (String, &'static str) {
+    match invalid(statement.check_hashes().unwrap_err()) {
+        (place, Fault::Mismatch { what, .. }) => (place, what),
+        (place, fault) => panic!("{place}: {fault}"),
+    }
+}
+
+/// What the published crates made hashes as it should, for each kind.
+#[test]
+fn recorded_vanilla_proofs_hash() {
+    for folder in ["porep", "winning", "update"].map(|kind| format!("2kib/{kind}")) {
+        common::statement(&folder).check_hashes().unwrap();
+    }
+    for folder in ["2kib/window", "8mib/window"] {
+        let vanilla = common::window_vanilla(folder);
+        let statement = common::window(folder, WindowPostVersion::V1_2, 0, &vanilla).unwrap();
+        Statement::from(statement).check_hashes().unwrap();
+    }
+}
+
+#[test]
+fn a_wrong_hash_is_named_with_its_sector() {
+    let mut vanilla = common::window_vanilla("2kib/window");
+    // The last opening of sector 2 ends with its topmost level: the siblings, then the position.
+    let sibling = vanilla[1].len() - 64 - 8 - 32;
+    vanilla[1][sibling] ^= 1;
+    let statement = common::window("2kib/window", WindowPostVersion::V1_2, 0, &vanilla).unwrap();
+    assert_eq!(wrong_hash(&statement.into()), ("vanilla proof 1 (sector 2), challenge 9".to_owned(), "root"));
+
+    let seal = |change: fn(&mut Value)| {
+        let mut raw: Value = serde_json::from_slice(&raw_c1()).unwrap();
+        change(first(&mut raw));
+        wrong_hash(&parse_c1(&serde_json::to_vec(&raw).unwrap()).unwrap().into())
+    };
+    fn flip(node: &mut Value) {
+        node[0] = json!(node[0].as_u64().unwrap() ^ 1);
+    }
+    let of_challenge = |part: &str| format!("partition 0, challenge 0, {part}");
+    let label = seal(|challenge| flip(&mut challenge["labeling_proofs"][1]["parents"][3]));
+    assert_eq!(label, (of_challenge("layer 2"), "label"));
+    let encoding = seal(|challenge| flip(&mut challenge["encoding_proof"]["parents"][3]));
+    assert_eq!(encoding, (of_challenge("encoding"), "replica node"));
+    let column = seal(|challenge| {
+        flip(&mut challenge["replica_column_proofs"]["exp_parents"][2]["column"]["rows"][0]);
+    });
+    assert_eq!(column, (of_challenge("expander parent 2"), "column"));
+    let tree = seal(|challenge| {
+        flip(&mut challenge["comm_d_proofs"]["data"]["Single"]["path"]["path"][0]["hashes"][0]);
+    });
+    assert_eq!(tree, (of_challenge("tree D"), "root"));
 }
 
 /// One seeded mutation: flipped, overwritten, removed, repeated, moved or cut bytes; in text also

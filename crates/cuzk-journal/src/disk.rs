@@ -67,8 +67,8 @@ impl fmt::Debug for Disk {
 }
 
 impl Disk {
-    /// Reads the header, or writes one if there is none.
-    pub(crate) fn open(storage: Storage, path: &Path) -> Result<Self, Error> {
+    /// Reads the header, or writes one if there is none and `make` allows it.
+    pub(crate) fn open(storage: Storage, path: &Path, make: impl FnOnce() -> Result<(), Error>) -> Result<Self, Error> {
         let failed = |doing| move |cause| Error::Io { doing, path: path.to_owned(), cause: Arc::new(cause) };
         let corrupt = |cause: String| Error::Corrupt { path: path.to_owned(), cause };
         let mut len = storage.len().map_err(failed("read"))?;
@@ -87,6 +87,7 @@ impl Disk {
             if len > HEADER_LEN {
                 return Err(corrupt(format!("{len} bytes without a header")));
             }
+            make()?;
             let mut header = [0; HEADER_LEN as usize];
             header[..16].copy_from_slice(MAGIC);
             header[16..20].copy_from_slice(&VERSION.to_le_bytes());

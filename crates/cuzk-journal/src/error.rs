@@ -42,6 +42,37 @@ pub enum Error {
         /// What is wrong.
         cause: String,
     },
+    /// Requests of accepted jobs are there, and the database does not know them. Nothing was removed or made.
+    #[error(
+        "{} holds {files} requests of accepted jobs ({bytes} bytes), and {} {}. Nothing was removed. Put back the \
+         database that belongs to them; or, to go on without them, move that directory away: whoever waits for one of \
+         them has to send it again",
+        requests.display(),
+        database.display(),
+        if *empty { "is missing or empty" } else { "does not know them: it is an older copy, or another journal's" }
+    )]
+    Orphans {
+        /// The directory with the requests.
+        requests: PathBuf,
+        /// How many there are.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// The database's file.
+        database: PathBuf,
+        /// Whether the database is missing or has nothing in it.
+        empty: bool,
+    },
+    /// A request is not there any more, or only in part, though its job has not ended.
+    #[error("the request of job {job} is lost: {} of {expected} bytes are there", found.unwrap_or(0))]
+    RequestLost {
+        /// The job.
+        job: String,
+        /// Bytes that are there; `None` if there is no file.
+        found: Option<u64>,
+        /// Bytes that it had.
+        expected: u64,
+    },
     /// The disk has no room for more work. What was accepted has its room.
     #[error("no room in {} for {needed} more bytes: {cause}", path.display())]
     Full {

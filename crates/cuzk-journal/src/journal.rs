@@ -1,8 +1,8 @@
 //! The journal as its callers see it.
 
 use std::{
-    collections::HashSet,
-    fs::File,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,16 +15,18 @@ use std::{
 use redb::ReadableTable;
 
 use crate::{
-    Error, NewJob, Options, Outcome, Record, Usage,
-    bodies::Bodies,
+    Error, NewJob, Options, Outcome, Record, Refusing, Usage,
+    bodies::{Bodies, Body},
     lock::Lock,
     record::{JOBS, NAMES, REQUESTS, RESULTS, Stored},
-    store::{Opener, Store},
-    writer::{Operation, Writer},
+    store::{Contents, Opener, Store},
+    writer::{Operation, ROOM_PER_JOB, Writer},
 };
 
 /// Requests up to this size are in the database: writing a file costs two more waits for the disk.
-const INLINE_MAX: u64 = 32 * 1024;
+pub(crate) const INLINE_MAX: u64 = 32 * 1024;
+/// Room that is looked for where nothing larger was refused.
+const PROBE_BYTES: u64 = 1 << 20;
 
 /// A directory of jobs. All methods may be called from several threads; those that write return when it is on disk.
 pub struct Journal {
@@ -40,7 +42,39 @@ pub struct Journal {
 pub(crate) struct Shared {
     pub(crate) directory: PathBuf,
     journal: u32,
-    usage: Mutex<Usage>,
+    state: Mutex<Counts>,
+}
+
+/// How large the journal is, what it keeps, and what it does not take.
+struct Counts {
+    usage: Usage,
+    options: Options,
+    /// Bytes of the largest job that the limit refused and that has not fitted since; 0: none.
+    over_limit: u64,
+    /// Bytes for which the disk had no room when that was tried last.
+    disk_full: Option<u64>,
+    /// Whether the disk or the database failed when it was used last.
+    failing: bool,
+}
+
+impl Counts {
+    fn in_use(&self) -> u64 {
+        self.usage.database_bytes.saturating_add(self.usage.request_bytes)
+    }
+
+    fn refusing(&self) -> Option<Refusing> {
+        let (in_use, limit) = (self.in_use(), self.options.max_bytes);
+        let requested = self.over_limit.max(ROOM_PER_JOB);
+        if self.failing {
+            Some(Refusing::Failing)
+        } else if let Some(needed) = self.disk_full {
+            Some(Refusing::Disk { needed })
+        } else if in_use.saturating_add(requested) > limit {
+            Some(Refusing::Limit { in_use, requested, limit })
+        } else {
+            None
+        }
+    }
 }
 
 impl Shared {
@@ -54,41 +88,79 @@ impl Shared {
         canonical.filter(|_| journal.len() == 8)
     }
 
-    fn usage(&self) -> MutexGuard<'_, Usage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        self.counts().options.clone()
     }
 
     pub(crate) fn publish(&self, unfinished: u64, ended: u64, database_bytes: u64, reserved_bytes: u64) {
-        let mut usage = self.usage();
-        *usage = Usage { unfinished, ended, database_bytes, reserved_bytes, ..*usage };
+        let mut counts = self.counts();
+        counts.usage = Usage { unfinished, ended, database_bytes, reserved_bytes, ..counts.usage };
+        // What fits now is not refused any more.
+        if counts.in_use().saturating_add(counts.over_limit) <= counts.options.max_bytes {
+            counts.over_limit = 0;
+        }
     }
 
+    /// A commit succeeded, so the disk and the database work.
     pub(crate) fn committed(&self) {
-        self.usage().commits += 1;
+        let mut counts = self.counts();
+        counts.usage.commits += 1;
+        counts.failing = false;
     }
 
-    pub(crate) fn count_refused(&self, jobs: usize) {
-        self.usage().refused += jobs as u64;
+    /// The disk or the database failed.
+    pub(crate) fn broken(&self, error: &Error) {
+        if error.is_full() {
+            self.disk_full(0, 0);
+        } else {
+            self.counts().failing = true;
+        }
+    }
+
+    pub(crate) fn is_failing(&self) -> bool {
+        self.counts().failing
+    }
+
+    /// What a probe found: whether there is no room for so many bytes, and whether something fails.
+    pub(crate) fn probed(&self, disk_full: Option<u64>, failing: bool) {
+        let mut counts = self.counts();
+        counts.disk_full = disk_full;
+        counts.failing |= failing;
+    }
+
+    /// The disk has no room for so many bytes, which `jobs` new jobs needed.
+    pub(crate) fn disk_full(&self, needed: u64, jobs: usize) {
+        let mut counts = self.counts();
+        counts.usage.refused += jobs as u64;
+        counts.disk_full = Some(counts.disk_full.map_or(needed, |before| before.max(needed)));
     }
 
     /// Claims disk for a request, if the limit allows it.
     fn claim(&self, request: u64, room: u64, in_file: bool) -> Result<(), Error> {
-        let mut usage = self.usage();
-        let in_use = usage.database_bytes.saturating_add(usage.request_bytes);
+        let mut counts = self.counts();
+        let (in_use, limit) = (counts.in_use(), counts.options.max_bytes);
         let requested = request.saturating_add(room);
-        if in_use.saturating_add(requested) > usage.max_bytes {
-            usage.refused += 1;
-            return Err(Error::OverBudget { in_use, requested, limit: usage.max_bytes });
+        if in_use.saturating_add(requested) > limit {
+            counts.usage.refused += 1;
+            // What is larger than the limit never fits, which says nothing of other jobs.
+            if requested <= limit {
+                counts.over_limit = counts.over_limit.max(requested);
+            }
+            return Err(Error::OverBudget { in_use, requested, limit });
         }
         if in_file {
-            usage.request_bytes += request;
+            counts.usage.request_bytes += request;
         }
         Ok(())
     }
 
     pub(crate) fn release(&self, request: u64) {
-        let mut usage = self.usage();
-        usage.request_bytes = usage.request_bytes.saturating_sub(request);
+        let mut counts = self.counts();
+        counts.usage.request_bytes = counts.usage.request_bytes.saturating_sub(request);
     }
 }
 
@@ -96,7 +168,8 @@ impl Journal {
     /// Opens the journal in a directory, which is made if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process has it, [`Error::Version`], [`Error::Corrupt`], [`Error::Io`].
+    /// [`Error::Locked`] if another process has it; [`Error::Orphans`], [`Error::Version`], [`Error::Corrupt`],
+    /// [`Error::Io`]. Then everything in the directory is as it was.
     pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
         let path = directory.join("journal.redb");
         let journal = Self::open_in(directory, options, path.clone(), Store::file(&path))?;
@@ -105,21 +178,20 @@ impl Journal {
     }
 
     pub(crate) fn open_in(directory: &Path, options: Options, path: PathBuf, opener: Opener) -> Result<Self, Error> {
-        let bodies = Arc::new(Bodies::open(directory.join("requests"))?);
+        let made = fs::create_dir_all(directory);
+        made.map_err(|cause| Error::Io { doing: "make", path: directory.to_owned(), cause: Arc::new(cause) })?;
         let lock = Lock::take(&directory.join("lock"))?;
-        let (store, contents) = Store::open(path, opener)?;
+        let bodies = Arc::new(Bodies::open(directory.join("requests"))?);
+        let found = bodies.all()?;
+        let (store, contents) = Store::open(path.clone(), opener, &|| no_orphans(&bodies, &found, 0, &path, true))?;
+        no_orphans(&bodies, &found, contents.next, &path, false)?;
         let store = Arc::new(store);
-        let in_files = contents.unfinished.iter().filter(|(_, job)| job.in_file);
-        let kept: HashSet<u64> = in_files.clone().map(|(number, _)| *number).collect();
-        bodies.retain(&kept)?;
-        let usage = Usage {
-            request_bytes: in_files.map(|(_, job)| job.request_bytes).sum(),
-            max_bytes: options.max_bytes,
-            ..Usage::default()
-        };
-        let shared =
-            Arc::new(Shared { directory: directory.to_owned(), journal: contents.journal, usage: Mutex::new(usage) });
-        let writer = Writer::new(store.clone(), bodies.clone(), shared.clone(), options, &contents, lock);
+        settle_bodies(&bodies, &found, &contents)?;
+        let in_files = contents.unfinished.values().filter(|job| job.in_file);
+        let usage = Usage { request_bytes: in_files.map(|job| job.request_bytes).sum(), ..Usage::default() };
+        let state = Mutex::new(Counts { usage, options, over_limit: 0, disk_full: None, failing: false });
+        let shared = Arc::new(Shared { directory: directory.to_owned(), journal: contents.journal, state });
+        let writer = Writer::new(store.clone(), bodies.clone(), shared.clone(), &contents, lock);
         writer.set_aside()?;
         let (operations, receiver) = mpsc::channel();
         let thread = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run(&receiver));
@@ -165,7 +237,11 @@ impl Journal {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if in_file && let Err(error) = self.bodies.write(number, request) {
             self.shared.release(bytes);
-            self.shared.usage().refused += u64::from(error.is_full());
+            if error.is_full() {
+                self.shared.disk_full(bytes, 1);
+            } else {
+                self.shared.broken(&error);
+            }
             return Err(error);
         }
         let request = (!in_file).then(|| request.concat());
@@ -211,6 +287,20 @@ impl Journal {
     /// It cannot be written.
     pub fn expire(&self, now_ms: u64) -> Result<(), Error> {
         self.call(|reply| Operation::Expire { now_ms, reply })
+    }
+
+    /// Sees whether new jobs would be taken now, where the last answer was that they would not, or the disk may have
+    /// filled up since: [`Usage::refusing`] tells. To be called every few seconds; it waits for the disk.
+    pub fn probe(&self) {
+        let bytes = self.shared.counts().disk_full.unwrap_or(0).max(PROBE_BYTES);
+        let room = self.bodies.probe(bytes);
+        // The reply is in the counts.
+        drop(self.call(|reply| Operation::Probe { room, bytes, reply }));
+    }
+
+    /// Other options from now on. What is there and too much by them is forgotten with the next commit.
+    pub fn set_options(&self, options: Options) {
+        self.shared.counts().options = options;
     }
 
     fn number(&self, id: &str) -> Result<u64, Error> {
@@ -277,7 +367,7 @@ impl Journal {
     /// The request of a job that has not ended.
     ///
     /// # Errors
-    /// [`Error::UnknownJob`], [`Error::AlreadyEnded`], or it cannot be read.
+    /// [`Error::UnknownJob`], [`Error::AlreadyEnded`], [`Error::RequestLost`], or it cannot be read.
     pub fn request(&self, id: &str) -> Result<Vec<u8>, Error> {
         let number = self.number(id)?;
         let found = self.store.read(|transaction| {
@@ -289,8 +379,32 @@ impl Journal {
             None => Err(Error::UnknownJob(id.to_owned())),
             Some((job, _)) if job.state.ended_ms().is_some() => Err(Error::AlreadyEnded(id.to_owned())),
             Some((_, Some(inline))) => Ok(inline),
-            Some((_, None)) => self.bodies.read(number),
+            Some((job, None)) => match self.bodies.read(number) {
+                Ok(bytes) if bytes.len() as u64 == job.request_bytes => Ok(bytes),
+                Ok(bytes) => Err(lost(id, Some(bytes.len() as u64), job.request_bytes)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(lost(id, None, job.request_bytes)),
+                Err(cause) => Err(self.cannot_read(cause)),
+            },
         }
+    }
+
+    /// Whether the request of an unfinished job is there, in full; its content is not read.
+    ///
+    /// # Errors
+    /// [`Error::RequestLost`], or it cannot be told.
+    pub fn check_request(&self, job: &Record) -> Result<(), Error> {
+        if job.request_bytes <= INLINE_MAX {
+            return Ok(());
+        }
+        match self.bodies.bytes(self.number(&job.id)?) {
+            Ok(Some(bytes)) if bytes == job.request_bytes => Ok(()),
+            Ok(found) => Err(lost(&job.id, found, job.request_bytes)),
+            Err(cause) => Err(self.cannot_read(cause)),
+        }
+    }
+
+    fn cannot_read(&self, cause: io::Error) -> Error {
+        Error::Io { doing: "read", path: self.bodies.directory().to_owned(), cause: Arc::new(cause) }
     }
 
     /// The result, or the error, of a job that has ended; nothing if it has not.
@@ -310,8 +424,42 @@ impl Journal {
 
     /// How large it is, as of the last commit. Reads no disk.
     pub fn usage(&self) -> Usage {
-        *self.shared.usage()
+        let counts = self.shared.counts();
+        Usage { max_bytes: counts.options.max_bytes, refusing: counts.refusing(), ..counts.usage }
     }
+}
+
+fn lost(job: &str, found: Option<u64>, expected: u64) -> Error {
+    Error::RequestLost { job: job.to_owned(), found, expected }
+}
+
+/// That there is no request of an accepted job whose number the database, which gives `next` next, has not given.
+fn no_orphans(bodies: &Bodies, found: &[Body], next: u64, database: &Path, empty: bool) -> Result<(), Error> {
+    let orphans = || found.iter().filter(|body| !body.part && body.number >= next);
+    if orphans().next().is_none() {
+        return Ok(());
+    }
+    Err(Error::Orphans {
+        requests: bodies.directory().to_owned(),
+        files: orphans().count() as u64,
+        bytes: orphans().map(|body| body.bytes).sum(),
+        database: database.to_owned(),
+        empty,
+    })
+}
+
+/// Finishes what a crash interrupted: a request whose job is on record gets its lasting name, and what no unfinished
+/// job needs is removed.
+fn settle_bodies(bodies: &Bodies, found: &[Body], contents: &Contents) -> Result<(), Error> {
+    let needed = |body: &Body| contents.unfinished.get(&body.number).is_some_and(|job| job.in_file);
+    for body in found {
+        if !needed(body) {
+            bodies.clear(body)?;
+        } else if body.part {
+            bodies.keep(body.number);
+        }
+    }
+    Ok(())
 }
 
 /// Brings the names of a directory's files, and its own, to disk: a file that was made is lost without its name.

@@ -13,6 +13,11 @@
 //! | `journal.redb` | a header with the version of the format, a [redb] database, room set aside |
 //! | `requests/` | requests of unfinished jobs above 32 KiB, a file each |
 //!
+//! The two belong together. A database that is missing, empty or older than the requests beside it is refused
+//! ([`Error::Orphans`]), as is a damaged one ([`Error::Corrupt`]) and one of another version ([`Error::Version`]): then
+//! nothing is removed, made or changed, and a person decides. A request that is missing or cut short beside a database
+//! that lists it costs its own job only ([`Error::RequestLost`]).
+//!
 //! All that waits to be written is written in one commit, so that many callers share one wait for the disk.
 //!
 //! # A full disk
@@ -77,5 +82,5 @@ mod writer;
 
 pub use error::Error;
 pub use journal::Journal;
-pub use options::{Options, Usage};
+pub use options::{Options, Refusing, Usage};
 pub use record::{NewJob, Outcome, Record, State};

@@ -40,4 +40,27 @@ pub struct Usage {
     pub commits: u64,
     /// New jobs that were refused for want of room since it was opened.
     pub refused: u64,
+    /// Why new jobs are refused now, if they are.
+    pub refusing: Option<Refusing>,
+}
+
+/// Why a journal refuses new jobs. It recovers by itself, as [`Journal::probe`](crate::Journal::probe) finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusing {
+    /// It is as large as it may be.
+    Limit {
+        /// Bytes on disk, with what is reserved for results.
+        in_use: u64,
+        /// Bytes that the smallest job needs, or the largest one that was refused and did not fit since.
+        requested: u64,
+        /// [`Options::max_bytes`].
+        limit: u64,
+    },
+    /// The disk has no room for so many more bytes.
+    Disk {
+        /// Bytes that were asked for.
+        needed: u64,
+    },
+    /// The disk or the database fails.
+    Failing,
 }

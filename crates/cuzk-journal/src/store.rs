@@ -36,6 +36,9 @@ pub(crate) struct Store {
     opened: RwLock<Option<Opened>>,
 }
 
+/// Whether a database may be made where there is none.
+pub(crate) type Make<'a> = &'a dyn Fn() -> Result<(), Error>;
+
 struct Opened {
     database: Database,
     disk: Disk,
@@ -69,10 +72,10 @@ pub(crate) fn failed(path: &Path, error: impl Into<redb::Error>) -> Error {
 }
 
 impl Store {
-    /// Opens the database, or makes one.
-    pub(crate) fn open(path: PathBuf, opener: Opener) -> Result<(Self, Contents), Error> {
+    /// Opens the database, or makes one if that is allowed.
+    pub(crate) fn open(path: PathBuf, opener: Opener, make: Make<'_>) -> Result<(Self, Contents), Error> {
         let store = Self { path, opener, opened: RwLock::new(None) };
-        store.reopen()?;
+        store.open_or_make(make)?;
         let contents = store.contents()?;
         Ok((store, contents))
     }
@@ -93,11 +96,19 @@ impl Store {
 
     /// Opens the database if it is not open.
     pub(crate) fn reopen(&self) -> Result<(), Error> {
+        let gone = || Error::Corrupt { path: self.path.clone(), cause: "it was there before and is empty".to_owned() };
+        self.open_or_make(&|| Err(gone()))
+    }
+
+    fn open_or_make(&self, make: Make<'_>) -> Result<(), Error> {
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         if opened.is_none() {
             let storage = (self.opener)().map_err(|cause| self.error(redb::Error::Io(cause)))?;
-            let disk = Disk::open(storage, &self.path)?;
+            let disk = Disk::open(storage, &self.path, make)?;
             let new = disk.len().map_err(|cause| self.error(redb::Error::Io(cause)))? == 0;
+            if new {
+                make()?;
+            }
             let mut builder = Builder::new();
             builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(!new);
             let mut database = builder.create_with_backend(disk.clone()).map_err(|error| self.error(error))?;

@@ -2,22 +2,23 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
+    io,
     sync::{Arc, mpsc},
 };
 
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
-    Error, Options, Outcome, State,
+    Error, Outcome, State,
     bodies::{Bodies, is_full},
-    journal::Shared,
+    journal::{INLINE_MAX, Shared},
     lock::Lock,
     record::{JOBS, META, NAMES, REQUESTS, RESULTS, Stored},
     store::{Contents, Store},
 };
 
 /// Set aside for each result beside its bytes: its record is written anew, in pages that are not shared yet.
-const ROOM_PER_JOB: u64 = 4096;
+pub(crate) const ROOM_PER_JOB: u64 = 4096;
 /// Set aside whatever there is: pages on the way from the roots to the leaves, of a few transactions.
 const ROOM: u64 = 1 << 20;
 /// Operations of one commit.
@@ -36,12 +37,17 @@ pub(crate) enum Operation {
     Finish { number: u64, outcome: Outcome, at_ms: u64, reply: Reply },
     /// Time has passed.
     Expire { now_ms: u64, reply: Reply },
+    /// Whether new jobs would be taken: `room` says whether a file of so many bytes would.
+    Probe { room: io::Result<()>, bytes: u64, reply: Reply },
 }
 
 impl Operation {
     fn reply(self) -> Option<Reply> {
         match self {
-            Self::Accept { reply, .. } | Self::Finish { reply, .. } | Self::Expire { reply, .. } => Some(reply),
+            Self::Accept { reply, .. }
+            | Self::Finish { reply, .. }
+            | Self::Expire { reply, .. }
+            | Self::Probe { reply, .. } => Some(reply),
             Self::Begin { .. } => None,
         }
     }
@@ -64,7 +70,6 @@ pub(crate) struct Writer {
     store: Arc<Store>,
     bodies: Arc<Bodies>,
     shared: Arc<Shared>,
-    options: Options,
     open: BTreeMap<u64, Open>,
     /// Ended jobs in the order of their ends: when, and number.
     ended: VecDeque<(u64, u64)>,
@@ -88,13 +93,12 @@ impl Writer {
         store: Arc<Store>,
         bodies: Arc<Bodies>,
         shared: Arc<Shared>,
-        options: Options,
         contents: &Contents,
         lock: Lock,
     ) -> Self {
         let open = contents.unfinished.iter().map(|(number, job)| (*number, Open::of(job))).collect();
         let ended = contents.ended.iter().copied().collect();
-        let writer = Self { store, bodies, shared, options, open, ended, withdrawn: BTreeMap::new(), _lock: lock };
+        let writer = Self { store, bodies, shared, open, ended, withdrawn: BTreeMap::new(), _lock: lock };
         writer.publish();
         writer
     }
@@ -132,17 +136,25 @@ impl Writer {
 
     fn write(&mut self, batch: Vec<Operation>) {
         if let Err(error) = self.store.reopen() {
+            self.shared.broken(&error);
             return self.refuse(batch, &error);
         }
-        let mut batch = match self.make_room(batch) {
+        let mut batch = match self.make_room(self.probe(batch)) {
             Ok(batch) => batch,
-            Err((batch, error)) => return self.refuse(batch, &error),
+            Err((batch, error)) => {
+                self.shared.broken(&error);
+                return self.refuse(batch, &error);
+            }
         };
+        if batch.is_empty() {
+            return;
+        }
         let changes = self.store.write(|transaction| self.apply(transaction, &mut batch));
         match changes {
             Ok(changes) => self.committed(batch, changes),
             Err(error) => {
                 self.store.fail();
+                self.shared.broken(&error);
                 for operation in &batch {
                     if let Operation::Accept { number, job, .. } = operation {
                         self.withdrawn.insert(*number, Open::of(job));
@@ -168,6 +180,34 @@ impl Writer {
             self.bodies.remove(number);
             self.shared.release(bytes);
         }
+    }
+
+    /// Answers probes. While the disk or the database fails, they stay in the batch: only a commit can tell.
+    fn probe(&self, batch: Vec<Operation>) -> Vec<Operation> {
+        let mut rest = Vec::new();
+        for operation in batch {
+            let Operation::Probe { room, bytes, reply } = operation else {
+                rest.push(operation);
+                continue;
+            };
+            let (full, broken) = match room.and_then(|()| self.set_aside_for(ROOM_PER_JOB + INLINE_MAX)) {
+                Ok(()) => (None, false),
+                Err(error) => (Some(bytes).filter(|_| is_full(&error)), !is_full(&error)),
+            };
+            self.shared.probed(full, broken);
+            if self.shared.is_failing() {
+                rest.push(Operation::Probe { room: Ok(()), bytes, reply });
+            } else {
+                reply(Ok(()));
+            }
+        }
+        rest
+    }
+
+    /// Sets aside what new jobs of so many bytes need.
+    fn set_aside_for(&self, new: u64) -> io::Result<()> {
+        let disk = self.store.disk().map_err(io::Error::other)?;
+        disk.set_aside(self.room(new).saturating_add(disk.database_bytes()))
     }
 
     /// Sets aside what new jobs need for their ends; without that, they are refused and the rest of the batch remains.
@@ -196,7 +236,7 @@ impl Writer {
         let error = Error::Full { path: self.shared.directory.clone(), needed, cause: Arc::new(cause) };
         let (accepts, others): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|operation| matches!(operation, Operation::Accept { .. }));
-        self.shared.count_refused(accepts.len());
+        self.shared.disk_full(new, accepts.len());
         self.refuse(accepts, &error);
         Ok(others)
     }
@@ -222,12 +262,14 @@ impl Writer {
                     now = now.max(*at_ms);
                 }
                 Operation::Expire { now_ms, .. } => now = now.max(*now_ms),
+                Operation::Probe { .. } => {}
             }
         }
+        let options = self.shared.options();
         let count = self.ended.len() + changes.ended.len();
-        let keep_for = u64::try_from(self.options.keep_for.as_millis()).unwrap_or(u64::MAX);
+        let keep_for = u64::try_from(options.keep_for.as_millis()).unwrap_or(u64::MAX);
         for (i, (at, number)) in self.ended.iter().chain(&changes.ended).enumerate() {
-            if count - i <= self.options.keep_ended && at.saturating_add(keep_for) >= now {
+            if count - i <= options.keep_ended && at.saturating_add(keep_for) >= now {
                 break;
             }
             forget(transaction, *number)?;
@@ -274,6 +316,9 @@ impl Writer {
         for operation in &batch {
             if let Operation::Accept { number, job, .. } = operation {
                 self.open.insert(*number, Open::of(job));
+                if job.in_file {
+                    self.bodies.keep(*number);
+                }
             }
         }
         for (_, number) in &changes.ended {

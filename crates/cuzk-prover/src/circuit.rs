@@ -15,7 +15,7 @@ use cuzk_groth16::CircuitShape;
 use cuzk_keys::{Digest, KeyError, KeySource, ignore_progress};
 use cuzk_r1cs::R1cs;
 
-use crate::{keys, measure::WitnessSize};
+use crate::{keys, measure::WitnessSize, size::MatrixSizes};
 
 /// Where the files of circuits are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,8 @@ pub struct Directories {
 #[non_exhaustive]
 pub enum CircuitError {
     /// Its key is not there.
-    #[error("no key for {circuit}: {} is not there", path.display())]
+    #[error("there is no key for {circuit}: neither {} nor its .{}; {}", path.display(), keys::NATIVE_ENDING,
+        keys::how_to_get(*circuit))]
     NoKey {
         /// The circuit.
         circuit: CircuitId,
@@ -153,7 +154,9 @@ impl CircuitSource<Bls12> for FilecoinCircuit {
 
     fn r1cs(&self) -> Result<Arc<R1cs<Fr>>, SourceError> {
         let recording = || tracing::info!("{}: the circuit is recorded", self.circuit);
-        Ok(Arc::new(matrices(self.circuit, &self.cache, recording)?))
+        let r1cs = matrices(self.circuit, &self.cache, recording)?;
+        MatrixSizes::of(&r1cs).remember(self.circuit, &self.cache)?;
+        Ok(Arc::new(r1cs))
     }
 
     fn key(&self) -> Result<Arc<dyn KeySource<Bls12>>, SourceError> {

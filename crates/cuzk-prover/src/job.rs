@@ -37,6 +37,7 @@ struct Held {
 /// A statement's partitions, to be proved. The statement is read when the first witness is made, and dropped when all
 /// are: jobs that wait or are on a device take no memory for it.
 pub struct FilecoinJob {
+    name: Option<String>,
     circuit: CircuitId,
     partitions: u32,
     source: Box<dyn StatementSource>,
@@ -52,7 +53,12 @@ impl FilecoinJob {
 
     /// A statement that is read when it is needed: of this circuit, with so many partitions.
     pub fn from_source(circuit: CircuitId, partitions: u32, source: impl StatementSource + 'static) -> Self {
-        Self { circuit, partitions, source: Box::new(source), held: Mutex::default() }
+        Self { name: None, circuit, partitions, source: Box::new(source), held: Mutex::default() }
+    }
+
+    /// The same job under a name for logs and timelines.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 
     fn partition(&self, index: u32) -> Result<Partition, SourceError> {
@@ -94,6 +100,10 @@ impl std::fmt::Debug for FilecoinJob {
 }
 
 impl Workload<Bls12> for FilecoinJob {
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn partitions(&self) -> u32 {
         self.partitions
     }

@@ -9,6 +9,12 @@ use cuzk_keys::{Digests, Format, KeyError, KeyInfo, KeySource, NativeKeyFile, Pa
 /// Ending of native keys.
 pub const NATIVE_ENDING: &str = "cuzkkey";
 
+/// How somebody who lacks a circuit's key comes by it, in words.
+pub fn how_to_get(circuit: CircuitId) -> String {
+    let size = circuit.sector_size.bytes();
+    format!("`curio fetch-params {size}` fetches published keys, `cuzk setup {circuit}` makes one for tests")
+}
+
 /// A circuit's keys in a directory of parameters: the native one beside the published one, under its name with another
 /// ending.
 #[derive(Clone, Debug, PartialEq, Eq)]

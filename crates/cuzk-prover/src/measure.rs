@@ -1,10 +1,6 @@
 //! How large the witnesses of a circuit are, measured once and remembered.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use blstrs::Scalar as Fr;
 use cuzk_backend::AssignmentShape;
@@ -18,7 +14,13 @@ use cuzk_r1cs::Assignment;
 use rand_core::{OsRng, RngCore};
 use serde::{Deserialize, Serialize};
 
-use crate::circuit::{CircuitError, cache_file};
+use crate::{
+    circuit::{CircuitError, cache_file},
+    remembered,
+};
+
+/// Ending of files with the size of a witness.
+const ENDING: &str = "witness.json";
 
 /// The sizes of one witness of a circuit, and of the statement that it came from.
 ///
@@ -63,16 +65,20 @@ impl WitnessSize {
     /// The directory cannot be made, or the published crates refuse.
     pub fn cached(circuit: CircuitId, cache: &Path) -> Result<Self, CircuitError> {
         fs::create_dir_all(cache).map_err(|cause| CircuitError::Cache { path: cache.to_owned(), cause })?;
-        let remembered = cache_file(circuit, cache, "witness.json")?;
-        if let Some(size) = Self::remembered(&remembered) {
+        if let Some(size) = Self::known(circuit, cache)? {
             return Ok(size);
         }
         tracing::info!("{circuit}: a witness is measured");
         let size = Self::measure(circuit)?;
-        if let Err(error) = size.remember(&remembered) {
+        if let Err(error) = remembered::write(&cache_file(circuit, cache, ENDING)?, &size) {
             tracing::warn!("the size of witnesses of {circuit} is not remembered: {error}");
         }
         Ok(size)
+    }
+
+    /// What is remembered in a directory, if anything is.
+    pub(crate) fn known(circuit: CircuitId, cache: &Path) -> Result<Option<Self>, FilecoinError> {
+        Ok(remembered::read(&cache_file(circuit, cache, ENDING)?))
     }
 
     /// What no witness of the circuit exceeds: 1/32 beyond what was measured, as for plans of single proofs.
@@ -90,20 +96,6 @@ impl WitnessSize {
     /// doubling beside its final form, and the statement is there as it came and parsed.
     pub fn synthesis_bytes(&self, finished: u64) -> u64 {
         finished.saturating_mul(2).saturating_add(self.statement_bytes.saturating_mul(2))
-    }
-
-    /// What was remembered in a file. A file that cannot be read or understood is as good as none.
-    fn remembered(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
-    }
-
-    /// Remembers it in a file, which appears whole or not at all.
-    fn remember(&self, path: &Path) -> io::Result<()> {
-        let directory = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.persist(path).map_err(|e| e.error)?;
-        Ok(())
     }
 }
 

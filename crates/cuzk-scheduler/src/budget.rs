@@ -176,6 +176,18 @@ impl Reservation {
         Self { ledger: Arc::clone(&self.ledger), bytes }
     }
 
+    /// Takes in another reservation of the same pool of the same budget; any other one comes back.
+    ///
+    /// # Errors
+    /// The other reservation.
+    pub fn absorb(&mut self, mut other: Self) -> Result<(), Self> {
+        if !Arc::ptr_eq(&self.ledger, &other.ledger) {
+            return Err(other);
+        }
+        self.bytes += std::mem::take(&mut other.bytes);
+        Ok(())
+    }
+
     /// Gives back everything above `bytes`. It never grows.
     pub fn shrink_to(&mut self, bytes: u64) {
         drop(self.split_off(self.bytes.saturating_sub(bytes)));
@@ -220,11 +232,24 @@ mod tests {
         drop(held);
     }
 
+    #[test]
+    fn a_reservation_takes_in_only_its_own_kind() {
+        let budget = MemoryBudget::new([(Pool::Host, 100), (Pool::Pinned, 100)]);
+        let mut held = budget.reserve(Pool::Host, 10).unwrap();
+        held.absorb(budget.reserve(Pool::Host, 20).unwrap()).unwrap();
+        let refused = held.absorb(budget.reserve(Pool::Pinned, 30).unwrap()).unwrap_err();
+        assert_eq!((held.bytes(), refused.bytes(), refused.pool()), (30, 30, Pool::Pinned));
+        let other = MemoryBudget::new([(Pool::Host, 100)]);
+        assert!(held.absorb(other.reserve(Pool::Host, 1).unwrap()).is_err());
+        drop(held);
+        assert_eq!(budget.usage(Pool::Host).unwrap().in_use, 0);
+    }
+
     proptest! {
-        /// Whatever is reserved, split, shrunk and dropped: the account is the sum of what is held, and ends at zero.
+        /// Whatever is reserved, split, joined, shrunk and dropped: the account is the sum of what is held, and ends at zero.
         #[test]
         fn the_account_is_the_sum_of_what_is_held(
-            steps in prop::collection::vec((0..4u8, 0..200u64, 0..64usize), 0..200),
+            steps in prop::collection::vec((0..5u8, 0..200u64, 0..64usize), 0..200),
         ) {
             let budget = MemoryBudget::new([(Pool::Host, 1000)]);
             let mut held: Vec<Reservation> = Vec::new();
@@ -237,6 +262,13 @@ mod tests {
                     (2, n) => {
                         let part = held[which % n].split_off(bytes);
                         held.push(part);
+                    }
+                    (3, n) => {
+                        let other = held.swap_remove(which % n);
+                        match held.first_mut() {
+                            Some(first) => prop_assert!(first.absorb(other).is_ok()),
+                            None => drop(other),
+                        }
                     }
                     (_, n) => held[which % n].shrink_to(bytes),
                 }

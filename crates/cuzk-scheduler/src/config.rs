@@ -272,7 +272,7 @@ impl TotalBudget {
 }
 
 impl std::str::FromStr for TotalBudget {
-    type Err = crate::units::NotBytes;
+    type Err = crate::units::QuantityError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "auto" { Ok(Self::Auto) } else { parse_bytes(text).map(Self::Bytes) }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{DeviceId, DeviceResources, PartitionId, Pool, Time, job::Rank, reason::Blocked};
+use crate::{DeviceId, DeviceResources, PartitionId, Pool, Reservation, Time, job::Rank, reason::Blocked};
 
 /// Whether a device takes work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct Device {
     pub(crate) assigned: BTreeMap<Rank, PartitionId>,
     /// Those of them that compute: the holder of the compute lock.
     pub(crate) running: Vec<PartitionId>,
+    /// What the holder of the lock takes beyond its own, for the most demanding of the partitions in its slots.
+    under_lock: Option<Reservation>,
     /// Whether the last ones that got the lock were CRITICAL.
     pub(crate) last_critical: bool,
     /// What kept the last round from assigning more to it.
@@ -45,6 +47,7 @@ impl Device {
             health: Health::Healthy,
             assigned: BTreeMap::new(),
             running: Vec::new(),
+            under_lock: None,
             last_critical: false,
             blocked: None,
         }
@@ -60,6 +63,29 @@ impl Device {
 
     pub(crate) fn is_retired(&self) -> bool {
         self.health == Health::Retired
+    }
+
+    /// Bytes that are reserved for the holder of the lock.
+    pub(crate) fn bytes_under_lock(&self) -> u64 {
+        self.under_lock.as_ref().map_or(0, Reservation::bytes)
+    }
+
+    /// Adds to what is reserved for the holder of the lock.
+    pub(crate) fn reserve_under_lock(&mut self, growth: Reservation) {
+        match &mut self.under_lock {
+            None => self.under_lock = Some(growth),
+            Some(held) => {
+                // Both are of this device's pool: nothing comes back.
+                let _nothing = held.absorb(growth);
+            }
+        }
+    }
+
+    /// Gives back what none of the partitions in its slots needs under the lock.
+    pub(crate) fn shrink_under_lock(&mut self, most: u64) {
+        if let Some(held) = &mut self.under_lock {
+            held.shrink_to(most);
+        }
     }
 
     /// Forgets a partition that leaves its slot.

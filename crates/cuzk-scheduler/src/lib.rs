@@ -36,7 +36,7 @@
 //! [`simulation`] drives the same scheduler through a machine that is described, not present.
 //!
 //! # Layering
-//! Imports nothing of this project, and of others only `thiserror` and `serde` (for profiles). The engine imports it,
+//! Imports of this project `cuzk-units`, and of others only `thiserror` and `serde` (for profiles). The engine imports it,
 //! and the command line for [`simulation`]. It knows no curve, proof system, device API, thread or clock, and reads no
 //! file.
 //!
@@ -112,7 +112,9 @@ mod reason;
 mod residency;
 mod scheduler;
 pub mod simulation;
-pub mod units;
+
+// Under this name, so that whoever writes a configuration or a profile needs this crate alone.
+pub use cuzk_units as units;
 
 pub use action::{Action, FailureCause, Refusal};
 pub use budget::{MemoryBudget, OutOfMemory, Pool, PoolUsage, Reservation};

@@ -93,7 +93,8 @@ impl HostBytes {
 /// Bytes that one partition holds, stage by stage.
 ///
 /// A reservation is made for the largest of the stages to come and only shrinks, so that nobody who holds memory has to
-/// wait for more of the same pool: that is why the pools cannot deadlock.
+/// wait for more of the same pool: that is why the pools cannot deadlock. On a device, what is needed only under the
+/// compute lock is reserved once for all partitions that are there, before the first of them is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PartitionBytes {
@@ -163,14 +164,25 @@ impl OnDevice {
         })
     }
 
-    /// To reserve before it is prepared.
-    pub fn to_prepare(&self) -> u64 {
-        self.prepared.max(self.running).max(self.finishing)
+    /// To reserve for the partition before it is prepared. It keeps that until its kernels are done.
+    pub fn own(&self) -> u64 {
+        self.prepared.max(self.finishing)
+    }
+
+    /// What it needs beyond its own under the compute lock. One partition holds the lock at a time, so all that are at
+    /// the device share one reservation for it, which is as large as the largest of them needs.
+    pub fn under_lock(&self) -> u64 {
+        self.running.saturating_sub(self.own())
+    }
+
+    /// The most that one partition takes.
+    pub fn partition(&self) -> u64 {
+        self.own().saturating_add(self.under_lock())
     }
 
     /// One partition and its key.
     pub(crate) fn alone(&self) -> u64 {
-        self.to_prepare().saturating_add(self.key.unwrap_or(0))
+        self.partition().saturating_add(self.key.unwrap_or(0))
     }
 }
 

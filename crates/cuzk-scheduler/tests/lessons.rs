@@ -84,27 +84,50 @@ fn lesson_3_evaluation_vectors_are_freed_when_prove_start_returns() {
 
 #[test]
 fn lesson_4_one_compute_lock_and_no_device_memory_that_the_budget_has_not_admitted() {
+    // A partition needs half of its bytes when it is prepared and the rest under the lock, which one holds at a time.
     // Room for two partitions at the device by workers, for three by workers and only two by memory, for one by memory.
-    for (gpu_workers_per_device, device_bytes, most) in [(2, 30, 2), (3, 50, 2), (2, 60, 1)] {
+    for (gpu_workers_per_device, device_bytes, most) in [(2, 30, 2), (3, 60, 2), (2, 80, 1)] {
         let config = Config { gpu_workers_per_device, ..config(6) };
         let mut engine = Engine::with(config, machine(1000, 1), profile("p", 10, 0, device_bytes));
         engine.submit(0, 6, Priority::Normal);
         engine.finish_all(&["synthesis", "send", "prepare"]);
         assert_eq!(engine.at("kernels").len(), 1, "one holder of the lock");
-        assert_eq!(engine.in_use(Pool::Device(DEVICE)), most * device_bytes);
+        let in_use = device_bytes / 2 * (most + 1);
+        assert_eq!(engine.in_use(Pool::Device(DEVICE)), in_use);
         let queued = PartitionId { job: JobId(0), index: 5 };
         match engine.scheduler.waiting_reason(queued) {
             Some(Blocked::Workers) => assert_eq!(most as usize, gpu_workers_per_device),
             Some(Blocked::Memory(refused)) => {
-                let (requested, in_use) = (device_bytes, most * device_bytes);
-                let numbers =
-                    OutOfMemory { pool: Pool::Device(DEVICE), requested, in_use, held_back: 0, capacity: 100 };
+                let (pool, requested) = (Pool::Device(DEVICE), device_bytes / 2);
+                let numbers = OutOfMemory { pool, requested, in_use, held_back: 0, capacity: 100 };
                 assert_eq!(refused, numbers);
             }
             other => panic!("{other:?}"),
         }
         engine.drain();
     }
+}
+
+#[test]
+fn lesson_4_what_is_needed_under_the_lock_is_reserved_once_for_all_who_wait_for_it() {
+    let small = profile("small", 10, 0, 20);
+    let mut engine = Engine::with(Config { gpu_workers_per_device: 3, ..config(6) }, machine(1000, 1), small);
+    engine.apply(Event::CircuitKnown { circuit: CircuitId(1), profile: profile("large", 10, 0, 60) });
+    engine.submit(0, 2, Priority::Normal);
+    engine.submit(1, 1, Priority::Normal);
+    engine.finish_all(&["synthesis", "send", "prepare"]);
+    // 10, 10 and 30 of their own, and the 30 that the largest takes when it gets the lock: nobody has to wait for it.
+    assert_eq!(engine.in_use(Pool::Device(DEVICE)), 80);
+    engine.finish_a("kernels");
+    engine.finish_a("kernels");
+    assert_eq!(engine.in_use(Pool::Device(DEVICE)), 60, "the large one computes");
+    engine.submit(0, 2, Priority::Normal);
+    engine.finish_all(&["synthesis", "send", "prepare"]);
+    assert_eq!(engine.in_use(Pool::Device(DEVICE)), 80);
+    engine.finish_a("kernels");
+    assert_eq!(engine.in_use(Pool::Device(DEVICE)), 30, "what only the large one needed is given back");
+    engine.drain();
+    assert_eq!(engine.in_use(Pool::Device(DEVICE)), 0);
 }
 
 #[test]

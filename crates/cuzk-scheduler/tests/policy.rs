@@ -26,16 +26,20 @@ fn full(config: Config, resources: Resources, profile: CircuitProfile) -> Engine
 fn a_critical_job_starts_within_one_kernel_even_when_everything_is_full() {
     let critical_reserve = CriticalReserve { host: 10, pinned: 0, device: 20 };
     let config = Config { critical_reserve, ..config(3) };
-    // Memory is full as well: what is left are the reserves.
-    let mut engine = full(config, machine(90, 1), profile("p", 10, 10, 40));
+    // Memory is full as well: what is left are the reserves. Two partitions at the device with 30 bytes each, and 20 for
+    // the one that has the lock.
+    let mut large = profile("p", 10, 10, 50);
+    large.partition.device_prepared = 30;
+    let mut engine = full(config, machine(90, 1), large);
     assert_eq!(engine.scheduler.counts().synthesized, 3);
     assert_eq!((engine.in_use(Pool::Host), engine.in_use(Pool::Device(FIRST))), (80, 80));
-    engine.apply(Event::CircuitKnown { circuit: CircuitId(1), profile: profile("w", 5, 5, 20) });
+    engine.apply(Event::CircuitKnown { circuit: CircuitId(1), profile: profile("w", 5, 5, 40) });
     let urgent = engine.submit(1, 1, Priority::Critical);
     let ticket = Ticket::first(PartitionId { job: urgent, index: 0 });
     assert_eq!(engine.at("synthesis"), [ticket], "beyond the permits, from the reserve");
     engine.finish_all(&["synthesis", "send", "prepare"]);
     assert_eq!(engine.at("kernels").len(), 1, "it waits for the kernel that runs");
+    assert_eq!(engine.in_use(Pool::Device(FIRST)), 100);
     engine.finish_a("kernels");
     assert_eq!(engine.at("kernels"), [ticket], "and for nothing else");
     engine.drain();

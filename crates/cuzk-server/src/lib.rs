@@ -36,4 +36,5 @@ pub mod jobs;
 pub mod listen;
 pub mod log;
 pub mod prover;
+mod redact;
 pub mod server;

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
-    filter::ParseError,
+    filter::{LevelFilter, ParseError},
     fmt,
     layer::SubscriberExt,
     reload::{self, Handle},
@@ -41,7 +41,7 @@ impl Log {
     /// # Errors
     /// [`LogError`].
     pub fn start(config: &LoggingConfig) -> Result<Self, LogError> {
-        let (filter, handle) = reload::Layer::new(config.level.0.parse::<EnvFilter>()?);
+        let (filter, handle) = reload::Layer::new(directives(&config.level).parse::<EnvFilter>()?);
         let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
         let lines = match config.format {
             LogFormat::Human => lines.boxed(),
@@ -56,6 +56,38 @@ impl Log {
     /// # Errors
     /// [`LogError`].
     pub fn set(&self, filter: &LogFilter) -> Result<(), LogError> {
-        Ok(self.filter.reload(filter.0.parse::<EnvFilter>()?)?)
+        Ok(self.filter.reload(directives(filter).parse::<EnvFilter>()?)?)
+    }
+}
+
+/// The directives of a filter, in which a level alone is that of our own lines: of libraries no more than warnings is
+/// shown, unless they are named.
+fn directives(filter: &LogFilter) -> String {
+    let directive = |part: &str| match part.trim().parse::<LevelFilter>() {
+        Ok(level) if level > LevelFilter::WARN => format!("{},cuzk={level}", LevelFilter::WARN),
+        _ => part.to_owned(),
+    };
+    filter.0.split(',').map(directive).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_alone_is_for_our_own_lines() {
+        for (given, meant) in [
+            ("info", "warn,cuzk=info"),
+            ("DEBUG", "warn,cuzk=debug"),
+            ("warn", "warn"),
+            ("off", "off"),
+            ("info,cuzk_engine=debug", "warn,cuzk=info,cuzk_engine=debug"),
+            ("info, storage_proofs_core=info", "warn,cuzk=info, storage_proofs_core=info"),
+            ("cuzk_server[call{job=a}]=trace", "cuzk_server[call{job=a}]=trace"),
+        ] {
+            let directives = directives(&LogFilter(given.to_owned()));
+            assert_eq!(directives, meant);
+            directives.parse::<EnvFilter>().unwrap();
+        }
     }
 }

@@ -247,6 +247,9 @@ pub struct Look {
     pub gpu_workers: u32,
     /// Proofs that failed their verification and were not released.
     pub verification_failures: u64,
+    /// Why nothing that it knows of can be proved on healthy devices either, and what would help: no circuit fits its
+    /// memory. For everybody, so without paths. `None`: something can be, or nothing is known yet.
+    pub unable: Option<String>,
 }
 
 /// A device at one moment.

@@ -1,6 +1,8 @@
 //! Keys, requests from recorded sectors, a daemon as a child process, and a judge.
 
 use std::{
+    io::{Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
@@ -106,6 +108,7 @@ pub(crate) fn accepts(circuit: CircuitId, proof: &[u8]) -> bool {
 pub(crate) struct Daemon {
     child: Child,
     address: Address,
+    log: PathBuf,
 }
 
 impl Daemon {
@@ -118,8 +121,10 @@ impl Daemon {
         let cache = format!("srs.circuit_cache={}", cache(parameters()).display());
         let keys = ["--param-cache".as_ref(), parameters().as_os_str()];
         let keys = if options.contains(&"--param-cache") { &[][..] } else { &keys[..] };
+        let no_status = if options.contains(&"--status-listen") { &[][..] } else { &["--status-listen="][..] };
         let child = Command::new(env!("CARGO_BIN_EXE_cuzk-daemon"))
-            .args(["--listen", &listen, "--status-listen=", "--backend", "cpu", "--set", &cache])
+            .args(["--listen", &listen, "--backend", "cpu", "--set", &cache])
+            .args(no_status)
             .arg("--journal-dir")
             .arg(&journal)
             .args(keys)
@@ -130,7 +135,35 @@ impl Daemon {
             .stderr(log)
             .spawn()
             .unwrap();
-        Self { child, address: listen.parse().unwrap() }
+        Self { child, address: listen.parse().unwrap(), log: directory.join("log") }
+    }
+
+    /// What it has written to its log, and those before it in the same directory.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Where it serves HTTP, of one that was started with `--status-listen 127.0.0.1:0`, once it does.
+    pub(crate) fn status_address(&self) -> String {
+        for _ in 0..600 {
+            let log = self.log();
+            let line = log.lines().rfind(|line| line.contains("the status page is served"));
+            if let Some((_, address)) = line.and_then(|line| line.split_once("address=")) {
+                return address.split_whitespace().next().unwrap().to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("it does not serve within a minute: {}", self.log());
+    }
+
+    /// The answer to a GET request: its status and its body.
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.status_address()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -152,6 +185,11 @@ impl Daemon {
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+
+    /// Its exit code, once it has ended by itself.
+    pub(crate) fn wait(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 

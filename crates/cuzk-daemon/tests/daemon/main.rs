@@ -1,6 +1,7 @@
 //! The daemon as a process, with real circuits, keys and clients. Proofs are judged by bellperson.
 
 mod common;
+mod feasible;
 mod kill;
 mod load;
 mod malformed;

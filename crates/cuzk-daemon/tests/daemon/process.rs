@@ -5,7 +5,7 @@ use std::time::Duration;
 use cuzk_proto::v1::{Priority, await_proof_response::Status};
 use tonic::Code;
 
-use crate::common::{Daemon, POREP, WINDOW, WINNING, accepts, request};
+use crate::common::{Daemon, POREP, WINDOW, WINNING, accepts, parameters, request};
 
 const LIMIT: Option<Duration> = Some(Duration::from_secs(300));
 
@@ -47,7 +47,12 @@ async fn proofs_of_both_kinds_are_made_and_verify() {
     // A key that is not there is said at once, without where it would be.
     let error = client.submit(&request(POREP, "")).await.unwrap_err();
     assert_eq!(code(&error), Some(Code::FailedPrecondition), "{error}");
-    assert!(error.to_string().contains("there is no key for porep-2k") && !error.to_string().contains('/'), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("there is no key for porep-2k: the directory srs.param_cache has neither v28-"), "{text}");
+    assert!(text.contains(".params nor v28-") && text.contains(".cuzkkey; `curio fetch-params 2048`"), "{text}");
+    assert!(text.contains("`cuzk setup porep-2k`") && !text.contains('/'), "{text}");
+    // The log knows where.
+    assert!(daemon.log().contains(&format!("params={}/v28-", parameters().display())), "{}", daemon.log());
     let error = client.preload("porep-3k", LIMIT).await.unwrap_err();
     assert_eq!(code(&error), Some(Code::NotFound), "{error}");
     assert_eq!(daemon.terminate(), Some(0));
@@ -123,6 +128,24 @@ async fn jobs_wait_for_a_key_that_is_not_there_after_a_restart() {
     let daemon = Daemon::start(directory.path(), &[]);
     let result = daemon.client().await.wait(&job, LIMIT).await.unwrap();
     assert!(result.status() == Status::Completed && accepts(WINDOW, &result.proof));
+}
+
+/// Jobs have one name, everywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_called_by_their_ids_in_logs_and_timelines() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(directory.path(), &["--status-listen", "127.0.0.1:0"]);
+    let client = daemon.client().await;
+    let job = client.submit(&request(WINNING, "")).await.unwrap().job_id;
+    assert!(accepts(WINNING, &client.wait(&job, None).await.unwrap().proof));
+    let (status, timeline) = daemon.get("/timeline");
+    assert!(status == 200 && timeline.contains(&job), "{status} {timeline}");
+    assert!(!timeline.contains("\"winning-2k 0\""), "{timeline}");
+    let log = daemon.log();
+    assert!(log.contains(&format!("job={job}")) || log.contains(&format!("job=\"{job}\"")), "{log}");
+    // Libraries that are not ours are quiet unless something is wrong.
+    let foreign = log.lines().find(|l| ["storage_proofs", "filecoin_proofs"].iter().any(|name| l.contains(name)));
+    assert_eq!(foreign, None);
 }
 
 #[test]

@@ -78,3 +78,30 @@ fn what_is_not_of_its_kind_is_refused() {
     assert!(text(POREP, |r| r.vanilla_proof.truncate(1000)).starts_with("vanilla_proof: "));
     assert!(text(WINDOW, |r| r.vanilla_proofs[0].truncate(100)).starts_with("vanilla_proofs: "));
 }
+
+#[test]
+fn a_window_post_partition_has_no_more_sectors_than_its_circuit() {
+    let text = |change: fn(&mut SubmitProofRequest)| refused(WINDOW, change).to_string();
+    let copies = text(|r| r.vanilla_proofs = vec![r.vanilla_proofs[0].clone(); 5000]);
+    assert_eq!(copies, "vanilla_proofs has 5000 proofs, but a WindowPoSt partition of 2k sectors has at most 2");
+    let twice = text(|r| r.vanilla_proofs[1] = r.vanilla_proofs[0].clone());
+    assert_eq!(twice, "vanilla_proofs: vanilla proof 1: sector 1 is that of vanilla proof 0 again");
+    let reversed = text(|r| r.vanilla_proofs.reverse());
+    assert!(reversed.contains("vanilla proof 1: sector 1 comes after sector 2"), "{reversed}");
+}
+
+/// What parses and has the right form and roots, but does not hash, is refused before anything is proved.
+#[test]
+fn a_corrupt_vanilla_proof_is_named_with_its_sector() {
+    for (circuit, place) in [(WINDOW, "vanilla proof 1 (sector 2), challenge 9"), (WINNING, "(sector 1), challenge 65")]
+    {
+        let mut request = request(circuit, "");
+        // The last opening ends with its topmost level: the siblings, then the position.
+        let last = request.vanilla_proofs.last_mut().unwrap();
+        let sibling = last.len() - 64 - 8 - 32;
+        last[sibling] ^= 1;
+        assert!(statement::read(&request).is_ok());
+        let text = statement::check(&request).unwrap_err().to_string();
+        assert!(text.starts_with("vanilla_proofs: ") && text.contains(place) && text.contains("root is"), "{text}");
+    }
+}

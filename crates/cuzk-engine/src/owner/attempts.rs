@@ -131,7 +131,7 @@ impl<C: Curve> Owner<C> {
 
     /// What a stage needs is not there: a mistake of this crate, which must not keep the job waiting for ever.
     fn lacks(&mut self, ticket: Ticket, cause: &str) {
-        tracing::error!("{ticket}: {cause}");
+        tracing::error!(job = self.job_name(ticket.partition.job), "{ticket}: {cause}");
         self.due.push_back(Event::Failed { ticket, fault: Fault::Device { cause: cause.to_owned() } });
     }
 

@@ -104,10 +104,12 @@ impl<C: Curve> Owner<C> {
         let JobOptions { priority, deadline } = options;
         let deadline = deadline.map(|d| now.saturating_add(d));
         let states = (0..partitions).map(|_| PartitionState::new(now)).collect();
-        self.jobs.insert(job, JobState { circuit, workload, completer, submitted: now, partitions: states });
         if let (Some(telemetry), Some(state)) = (&self.telemetry, self.circuits.get(&circuit)) {
-            telemetry.submitted(job, now, &state.plan.profile.name, circuit, partitions);
+            let unnamed = || format!("{} {}", state.plan.profile.name, job.0);
+            let name = workload.name().map_or_else(unnamed, str::to_owned);
+            telemetry.submitted(job, now, name, circuit, partitions);
         }
+        self.jobs.insert(job, JobState { circuit, workload, completer, submitted: now, partitions: states });
         self.due.push_back(Event::JobSubmitted(JobRequest { job, circuit, partitions, priority, deadline }));
     }
 
@@ -119,8 +121,19 @@ impl<C: Curve> Owner<C> {
         self.end(job, |_| Err(JobError::Invalid(error)));
     }
 
+    /// What a job is called in logs.
+    pub(super) fn job_name(&self, job: JobId) -> String {
+        let name = self.jobs.get(&job).and_then(|state| state.workload.name());
+        name.map_or_else(|| job.0.to_string(), str::to_owned)
+    }
+
+    /// What a circuit is called in logs.
+    pub(super) fn circuit_name(&self, circuit: CircuitId) -> String {
+        self.circuits.get(&circuit).map_or_else(|| circuit.to_string(), |state| state.plan.profile.name.clone())
+    }
+
     pub(super) fn refuse_job(&mut self, job: JobId, refusal: Refusal) {
-        tracing::warn!("{job} is refused: {refusal}");
+        tracing::warn!(job = self.job_name(job), number = job.0, "the job is refused: {refusal}");
         self.end(job, |_| Err(JobError::Refused(refusal)));
     }
 
@@ -129,8 +142,10 @@ impl<C: Curve> Owner<C> {
     }
 
     pub(super) fn fail_job(&mut self, job: JobId, cause: FailureCause) {
-        tracing::error!("{job} failed: {cause}");
-        self.end(job, |_| Err(JobError::Failed(cause)));
+        let error = JobError::Failed(cause);
+        let circuit = self.jobs.get(&job).map(|state| self.circuit_name(state.circuit)).unwrap_or_default();
+        tracing::error!(job = self.job_name(job), number = job.0, "the job failed: {}", error.told(&circuit));
+        self.end(job, |_| Err(error));
     }
 
     pub(super) fn cancelled_job(&mut self, job: JobId) {
@@ -163,7 +178,7 @@ impl<C: Curve> Owner<C> {
             let event = match &result {
                 Ok(_) => JobEvent::Completed,
                 Err(JobError::Cancelled) => JobEvent::Cancelled,
-                Err(error) => JobEvent::Failed { cause: error.to_string() },
+                Err(error) => JobEvent::Failed { cause: error.told(&self.circuit_name(circuit)) },
             };
             telemetry.mark(job, ended, event);
         }

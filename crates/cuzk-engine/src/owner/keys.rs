@@ -104,7 +104,7 @@ impl<C: Curve> Owner<C> {
                 waiting.into_iter().for_each(|device| self.load_device_key(circuit, device));
             }
             Err(cause) => {
-                tracing::error!("the matrices of {circuit} cannot be loaded: {cause}");
+                tracing::error!("the matrices of {} cannot be loaded: {cause}", self.circuit_name(circuit));
                 let pools = waiting.into_iter().map(Pool::Device).chain([Pool::Host]);
                 let failed = |pool| Event::KeyLoadFailed { circuit, pool, cause: cause.clone() };
                 self.due.extend(pools.map(failed));
@@ -136,7 +136,7 @@ impl<C: Curve> Owner<C> {
                 self.due.push_back(Event::KeyLoaded { circuit, pool });
             }
             Err(KeyFault { cause, device }) => {
-                tracing::error!("the key of {circuit} cannot be loaded to {id}: {cause}");
+                tracing::error!("the key of {} cannot be loaded to {id}: {cause}", self.circuit_name(circuit));
                 self.due.push_back(match device {
                     true => Event::DeviceLost { device: id, cause },
                     false => Event::KeyLoadFailed { circuit, pool, cause },

@@ -228,10 +228,11 @@ impl<C: Curve> Owner<C> {
             Action::LoadKey { circuit, pool } => self.load_key(circuit, pool),
             Action::EvictKey { circuit, pool } => self.evict_key(circuit, pool),
             Action::PreloadRefused { circuit, cause } => {
-                tracing::warn!("the key of {circuit} is not preloaded: {cause}");
+                tracing::warn!("the key of {} is not preloaded: {cause}", self.circuit_name(circuit));
                 self.requests.refused(circuit, &cause);
             }
             Action::EvictRefused { circuit, pool, users } => {
+                let circuit = self.circuit_name(circuit);
                 tracing::info!("the key of {circuit} stays in {pool} memory: {users} partitions use it");
             }
             Action::RunSelfTest { device } => self.fence(device),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuzk_curve::Curve;
 use cuzk_groth16::{Stage as Step, StageTimes};
-use cuzk_scheduler::{CircuitId, CircuitProfile, DeviceId, Fault, OnDevice, Pool, Ticket, Time};
+use cuzk_scheduler::{CircuitId, CircuitProfile, DeviceId, Fault, OnDevice, PartitionId, Pool, Ticket, Time};
 use cuzk_timeline::{Outcome as End, Stage};
 
 use super::Owner;
@@ -109,7 +109,9 @@ impl<C: Curve> Owner<C> {
 
     /// Tells of a failed attempt, and writes it down unless only memory was short.
     pub(super) fn note_failure(&mut self, ticket: Ticket, fault: &Fault) {
-        tracing::warn!("{ticket} failed: {fault}");
+        let (job, PartitionId { job: number, index }) = (self.job_name(ticket.partition.job), ticket.partition);
+        let attempt = ticket.attempt;
+        tracing::warn!(job, number = number.0, partition = index, attempt, "an attempt failed: {fault}");
         self.totals.failed_attempts += 1;
         self.totals.failed_verifications += u64::from(matches!(fault, Fault::WrongProof { .. }));
         self.totals.out_of_memory += u64::from(matches!(fault, Fault::OutOfMemory(_)));

@@ -44,18 +44,27 @@ fn lesson_4_one_compute_lock_a_device() {
     assert!(toys.iter().any(|t| t.faults.count(Call::Msm) > 0));
 }
 
-/// Bytes on the device of the key of the circuit, of an assignment, and of what computes; without them there is no
-/// proof.
-fn sizes() -> (u64, u64) {
+/// Bytes that are reserved on the device for the key of the circuit, for one partition, and for a further one while it
+/// is prepared.
+fn sizes() -> (u64, u64, u64) {
     let toy = Toy::new();
-    let engine = engine(config(1), vec![toy.spec()]);
+    let engine = engine(config(2), vec![toy.spec()]);
     let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
     expect_preloaded(&engine, circuit);
-    let key = toy.in_use().0;
-    let job = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
-    expect_squares(&job, 1, STEPS, 1);
-    let reserved = engine.status().unwrap().memory.iter().find(|(p, _)| *p == Pool::Device(DeviceId(0))).unwrap().1;
-    (key, reserved.high_water - key)
+    let on_device = || reserved(&engine.status().unwrap(), Pool::Device(DeviceId(0)));
+    let key = on_device();
+    toy.faults.inject(Trigger::Call(Call::Quotient, 0), Fault::Pause);
+    let jobs: [_; 2] = std::array::from_fn(|_| {
+        let job = engine.submit(circuit, squares(1, STEPS, 1), JobOptions::default());
+        until(&engine, "a partition at the device", |_| {
+            let at = engine.job_status(job.id()).unwrap().partitions[0].0;
+            at == Place::Prepared(DeviceId(0)) || at == Place::Running(DeviceId(0)) && toy.faults.hanging() == 1
+        });
+        (job, on_device())
+    });
+    toy.faults.release();
+    jobs.iter().for_each(|(job, _)| expect_squares(job, 1, STEPS, 1));
+    (key, jobs[0].1 - key, jobs[1].1 - jobs[0].1)
 }
 
 #[test]
@@ -88,9 +97,9 @@ fn lesson_4_the_next_is_prepared_while_the_present_computes() {
 
 #[test]
 fn lesson_4_what_prepares_holds_device_memory_only_when_it_is_admitted() {
-    let (key, partition) = sizes();
-    // Room for the key and what one partition takes, but not two.
-    let toy = Toy::with_pools(key + 2 * partition - 1, NOOP_BYTES);
+    let (key, partition, prepared) = sizes();
+    // Room for the key, what one partition takes, and nearly for what the next one takes to be prepared.
+    let toy = Toy::with_pools(key + partition + prepared - 1, NOOP_BYTES);
     let engine = engine(config(2), vec![toy.spec()]);
     let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
     toy.faults.inject(Trigger::Call(Call::Quotient, 0), Fault::Pause);
@@ -106,6 +115,28 @@ fn lesson_4_what_prepares_holds_device_memory_only_when_it_is_admitted() {
     );
     toy.faults.release();
     expect_squares(&job, 1, STEPS, 2);
+    expect_clean(&engine);
+}
+
+#[test]
+fn lesson_4_what_is_needed_under_the_lock_is_there_once() {
+    let (key, partition, prepared) = sizes();
+    // Two partitions at the device, with memory to compute for one of them.
+    let toy = Toy::with_pools(key + partition + prepared, NOOP_BYTES);
+    let engine = engine(config(2), vec![toy.spec()]);
+    let circuit = engine.register(hollow_circuit(STEPS)).unwrap();
+    toy.faults.inject(Trigger::Call(Call::Quotient, 0), Fault::Pause);
+    let job = engine.submit(circuit, squares(1, STEPS, 6), JobOptions::default());
+    let at = |place| engine.job_status(job.id()).unwrap().partitions.iter().filter(|(at, _)| *at == place).count();
+    until(&engine, "kernels, and one that is prepared", |_| {
+        toy.faults.hanging() == 1 && at(Place::Prepared(DeviceId(0))) == 1
+    });
+    let status = engine.status().unwrap();
+    assert_eq!(reserved(&status, Pool::Device(DeviceId(0))), key + partition + prepared, "all that there is");
+    toy.faults.release();
+    expect_squares(&job, 1, STEPS, 6);
+    let status = engine.status().unwrap();
+    assert_eq!((status.totals.out_of_memory, status.totals.failed_attempts), (0, 0), "and it is enough");
     expect_clean(&engine);
 }
 

@@ -73,7 +73,7 @@ impl VanillaSealProof {
 /// Checked are sizes and counts, the shapes of all trees, that every field element is canonical,
 /// that each challenge and each of its parents is the node that seed and graph determine, and that
 /// all roots agree with the commitments. Not checked are the hashes along the paths and in the
-/// labels: the circuit does that.
+/// labels: [`Statement::check_hashes`](crate::Statement::check_hashes) does that, and the circuit.
 ///
 /// # Errors
 /// [`FilecoinError::Json`], [`FilecoinError::Base64`] for text that does not parse (missing and

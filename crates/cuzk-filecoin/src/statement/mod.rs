@@ -1,6 +1,7 @@
 //! Statements: the vanilla proofs of one Filecoin proof, parsed and checked.
 
 mod c1;
+mod hashes;
 mod post;
 mod seal;
 mod seal_check;

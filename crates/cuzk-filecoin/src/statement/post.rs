@@ -24,7 +24,7 @@ pub struct WinningStatement {
     sector: Arc<Vec<PostSector>>,
 }
 
-/// WindowPoSt: ten openings of each sector, in partitions of up to
+/// WindowPoSt: ten openings of each sector, in ascending order of their numbers, in partitions of up to
 /// [`SectorSize::window_sectors`] sectors. The last partition may be short: it proves its last
 /// sector repeatedly.
 #[derive(Clone)]
@@ -41,7 +41,8 @@ impl WinningStatement {
     /// `prover_id` and `randomness` must be canonical field elements, as
     /// [`prover_id_from_miner`](crate::prover_id_from_miner) and the chain make them. Checked are
     /// counts, tree shapes, canonical elements, that the openings are those that the randomness
-    /// determines, and the roots; not the hashes along the paths.
+    /// determines, and the roots; not the hashes along the paths, which
+    /// [`Statement::check_hashes`](crate::Statement::check_hashes) checks.
     ///
     /// # Errors
     /// [`FilecoinError::Bincode`] for bytes that do not parse, otherwise [`FilecoinError::Invalid`].
@@ -90,8 +91,8 @@ impl WinningStatement {
 }
 
 impl WindowStatement {
-    /// From the vanilla proofs of a deadline's sectors in their order, each
-    /// `bincode(FallbackPoStSectorProof)`.
+    /// From the vanilla proofs of a deadline's sectors, each `bincode(FallbackPoStSectorProof)`: each sector once, in
+    /// ascending order of their numbers, because the verifier takes them so.
     ///
     /// The first of them is the first sector of the deadline's partition number `first_partition`
     /// (0 for a whole deadline): to prove one partition alone, pass its sectors and its number.
@@ -201,6 +202,7 @@ fn check(
     for (i, bytes) in vanilla.iter().enumerate() {
         let proof: PostSectorProof = vanilla::decode(bytes, || format!("vanilla proof {i}"))?;
         let id = proof.sector_id;
+        in_order(&sectors, id).map_err(|fault| fault.at(format!("vanilla proof {i}")))?;
         let slot = first_slot + i as u64;
         let challenges = circuits::post_challenges(circuit, public, &randomness, id, slot);
         let sector = sector(proof, &shape, &challenges)
@@ -208,6 +210,18 @@ fn check(
         sectors.push(sector);
     }
     Ok(sectors)
+}
+
+/// Refuses a sector that stands twice, or not in ascending order: the published verifier, and so the chain, takes them
+/// from a map by their numbers.
+fn in_order(before: &[PostSector], id: u64) -> Result<(), Fault> {
+    match before.last().map(|sector| sector.id) {
+        Some(previous) if previous >= id => Err(match before.iter().position(|sector| sector.id == id) {
+            Some(first) => Fault::Repeated { sector: id, first },
+            None => Fault::Order { previous, found: id },
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn sector(proof: PostSectorProof, shape: &TreeShape, challenges: &[u64]) -> Result<PostSector, (String, Fault)> {

@@ -104,6 +104,14 @@ impl SealStatement {
         self.public.seed
     }
 
+    pub(super) fn public(&self) -> &SealPublic {
+        &self.public
+    }
+
+    pub(super) fn proofs(&self) -> &[Arc<Vec<SealProof>>] {
+        &self.partitions
+    }
+
     /// Number of partitions: by size 1 or 10, non-interactive 13 or 126.
     pub fn partitions(&self) -> usize {
         self.partitions.len()

@@ -30,7 +30,7 @@ impl UpdateStatement {
     ///
     /// Checked are counts, tree shapes, canonical elements, that the openings are those that
     /// `comm_r_new` determines, the roots, and that each opened node is the encoding of its data;
-    /// not the hashes along the paths.
+    /// not the hashes along the paths, which [`Statement::check_hashes`](crate::Statement::check_hashes) checks.
     ///
     /// # Errors
     /// [`FilecoinError::Bincode`] for bytes that do not parse, otherwise [`FilecoinError::Invalid`].
@@ -92,6 +92,10 @@ impl UpdateStatement {
 
     pub(crate) fn public(&self) -> &UpdatePublic {
         &self.public
+    }
+
+    pub(super) fn proofs(&self) -> &[Arc<UpdatePartitionProof>] {
+        &self.partitions
     }
 }
 

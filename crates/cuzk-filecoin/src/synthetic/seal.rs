@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use filecoin_hashers::{HashFunction, Hasher};
 use filecoin_proofs::{DefaultPieceHasher, DefaultTreeHasher, SectorShapeBase};
 use rand_core::RngCore;
-use sha2::{Digest, Sha256};
 use storage_proofs_core::drgraph::{BASE_DEGREE, Graph};
 use storage_proofs_porep::stacked::{
     Column as PublishedColumn, EXP_DEGREE, PublicInputs, TOTAL_PARENTS, generate_replica_id,
@@ -20,9 +19,9 @@ use crate::{
     Fault, FilecoinError, SectorSize, circuits,
     error::{no_panic, published},
     prover_id_from_miner,
-    seal::{fr_safe, wrap},
+    seal::wrap,
     statement::{Phase1Output, VanillaSealProof},
-    wire::{Column, ColumnProof, LabelingProof, Node, ReplicaColumnProof, SealProof, TreeShape},
+    wire::{self, Column, ColumnProof, LabelingProof, Node, ReplicaColumnProof, SealProof, TreeShape},
 };
 
 /// What a synthetic sector pretends to be.
@@ -87,7 +86,7 @@ pub fn c1(input: &SealInput, rng: &mut impl RngCore) -> Result<Vec<u8>, Filecoin
     let sector = Sector { size, columns: columns(size, &replica_id, &parents, rng), parents };
     let mut column_hashes = BTreeMap::new();
     for (node, rows) in &sector.columns {
-        let rows = crate::wire::nodes("label", rows).map_err(at)?;
+        let rows = wire::nodes("label", rows).map_err(at)?;
         let column = PublishedColumn::<DefaultTreeHasher>::new(*node as u32, rows).map_err(published("Column::new"))?;
         column_hashes.insert(*node, Node::from(column.hash()));
     }
@@ -137,7 +136,7 @@ fn columns(
     for layer in 1..=size.layers() {
         // Base parents come before the node, so ascending order has them hashed already.
         for (node, of_node) in parents {
-            let label = label(replica_id, layer as u32, *node, &parent_labels(&columns, of_node, layer));
+            let label = wire::label(replica_id, layer as u32, *node, &parent_labels(&columns, of_node, layer));
             columns.entry(*node).or_default().push(label);
         }
     }
@@ -154,20 +153,6 @@ fn parent_labels(columns: &BTreeMap<u64, Vec<Node>>, parents: &Parents, layer: u
         labels.extend(expander.iter().map(|parent| columns[&u64::from(*parent)][layer - 2]));
     }
     labels.into_iter().cycle().take(TOTAL_PARENTS).collect()
-}
-
-/// SHA-256 of replica_id ‖ layer (32 bits, big-endian) ‖ node (64 bits, big-endian) ‖ 20 zero bytes ‖
-/// parents, cut to 254 bits.
-fn label(replica_id: &Node, layer: u32, node: u64, parents: &[Node]) -> Node {
-    let mut hasher = Sha256::new();
-    hasher.update(replica_id.0);
-    hasher.update(layer.to_be_bytes());
-    hasher.update(node.to_be_bytes());
-    hasher.update([0; 20]);
-    for parent in parents {
-        hasher.update(parent.0);
-    }
-    Node(fr_safe(hasher.finalize().into()))
 }
 
 /// The opened part of a sector.

@@ -3,23 +3,14 @@
 use std::collections::BTreeMap;
 
 use filecoin_hashers::Hasher;
-use merkletree::hash::Algorithm;
 use rand_core::RngCore;
 use rayon::prelude::*;
 
 use super::random_node;
 use crate::{
     error::Fault,
-    wire::{self, MerkleProof, Node, PathElement, TreeShape},
+    wire::{MerkleProof, Node, PathElement, TreeShape, hash},
 };
-
-/// Hash of a parent's children in order.
-pub(super) fn hash<H: Hasher>(children: &[Node]) -> Result<Node, Fault> {
-    let children: Vec<H::Domain> = wire::nodes("child", children)?;
-    // Neither of the two tree hashers depends on the level.
-    let digest: H::Domain = H::Function::default().multi_node(&children, 0);
-    Ok(Node::from(digest.into()))
-}
 
 /// The proof of a leaf in a tree given by a function of level and index.
 fn open(shape: &TreeShape, leaf: u64, node: impl Fn(usize, u64) -> Node) -> MerkleProof {

@@ -58,6 +58,11 @@ impl Simulated {
         self.inner().capacity = capacity;
     }
 
+    /// Somebody empties it.
+    pub(super) fn lose(&self) {
+        *self.inner() = Inner::default();
+    }
+
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.inner().seen.clone()
     }

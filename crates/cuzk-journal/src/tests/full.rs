@@ -1,7 +1,7 @@
 //! Disks without room.
 
 use super::{disk::Simulated, job, open};
-use crate::{Error, Journal, Options, Outcome};
+use crate::{Error, Journal, Options, Outcome, Refusing};
 
 #[test]
 fn a_full_disk_refuses_new_jobs_and_lets_the_old_end() {
@@ -26,9 +26,16 @@ fn a_full_disk_refuses_new_jobs_and_lets_the_old_end() {
         journal.finish(id, Outcome::Completed(vec![i as u8; 400]), 1).unwrap();
         assert_eq!(journal.outcome(id).unwrap().unwrap(), vec![i as u8; 400]);
     }
-    let refused = journal.usage().refused;
-    assert_eq!(refused, 1);
+    assert_eq!(journal.usage().refused, 1);
+    // As long as that is so, it says so, and it finds out by itself that it is over.
+    for _ in 0..2 {
+        assert!(matches!(journal.usage().refusing, Some(Refusing::Disk { needed }) if needed > 0));
+        disk.set_capacity(Some(disk.bytes().len()));
+        journal.probe();
+    }
     disk.set_capacity(None);
+    journal.probe();
+    assert_eq!(journal.usage().refusing, None);
     journal.accept(job("work", 1), &[&[7; 5000]]).unwrap();
 }
 
@@ -44,9 +51,54 @@ fn the_limit_refuses_with_numbers() {
     assert_eq!((requested, limit), ((2 << 20) + 400, 4 << 20));
     assert!((1 << 20..4 << 20).contains(&in_use), "{in_use}");
     assert_eq!(std::fs::read_dir(directory.path().join("requests")).unwrap().count(), 1);
+    // As long as such a job does not fit, it says so, though smaller ones do.
+    journal.accept(job("c", 3), &[b"small"]).unwrap();
+    let told = |refusing| matches!(refusing, Some(Refusing::Limit { requested: r, limit: l, .. }) if (r, l) == (requested, limit));
+    assert!(told(journal.usage().refusing), "{:?}", journal.usage());
     journal.finish(&first, Outcome::Completed(vec![0; 400]), 1).unwrap();
-    assert_eq!(journal.usage().request_bytes, 0);
+    assert_eq!((journal.usage().request_bytes, journal.usage().refusing), (0, None));
+    // What would never fit says nothing about others.
+    let error = journal.accept(job("b", 2), &[&vec![2; 5 << 20]]).unwrap_err();
+    assert!(matches!(error, Error::OverBudget { .. }), "{error}");
+    assert_eq!(journal.usage().refusing, None);
+    // Another limit counts at once.
+    journal.set_options(Options { max_bytes: 1 << 20, ..Options::default() });
+    let Some(Refusing::Limit { limit, .. }) = journal.usage().refusing else { panic!("{:?}", journal.usage()) };
+    assert_eq!((limit, journal.usage().max_bytes), (1 << 20, 1 << 20));
+    assert!(journal.accept(job("d", 4), &[b"small"]).is_err());
+    journal.set_options(Options { max_bytes: 4 << 20, ..Options::default() });
     journal.accept(job("b", 2), &[&vec![2; 2 << 20]]).unwrap();
+}
+
+#[test]
+fn a_disk_that_fails_is_told_until_it_works() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Simulated::default();
+    let journal = open(directory.path(), Options::default(), &disk).unwrap();
+    disk.fail_at(Some(disk.steps()));
+    journal.accept(job("a", 1), &[b"request"]).unwrap_err();
+    for _ in 0..2 {
+        assert_eq!(journal.usage().refusing, Some(Refusing::Failing));
+        journal.probe();
+    }
+    disk.fail_at(None);
+    journal.probe();
+    assert_eq!(journal.usage().refusing, None);
+    journal.accept(job("a", 1), &[b"request"]).unwrap();
+}
+
+#[test]
+fn a_disk_that_fills_up_is_found_before_a_job_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Simulated::default();
+    let journal = open(directory.path(), Options::default(), &disk).unwrap();
+    disk.set_capacity(Some(0));
+    assert_eq!(journal.usage().refusing, None);
+    journal.probe();
+    assert!(matches!(journal.usage().refusing, Some(Refusing::Disk { .. })), "{:?}", journal.usage());
+    disk.set_capacity(None);
+    journal.probe();
+    assert_eq!((journal.usage().refusing, journal.usage().refused), (None, 0));
 }
 
 /// Two hundred jobs with requests in the database, which end.

@@ -4,6 +4,7 @@ mod corrupt;
 mod disk;
 mod full;
 mod model;
+mod orphans;
 mod power;
 
 use crate::{Journal, NewJob, Options};

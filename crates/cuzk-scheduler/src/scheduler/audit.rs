@@ -61,6 +61,11 @@ impl Scheduler {
         for key in self.residency.status() {
             *held.entry(key.pool).or_default() += key.bytes;
         }
+        for d in &self.devices {
+            *held.entry(d.pool()).or_default() += d.bytes_under_lock();
+            let what = format!("memory for the holder of the lock of {}", d.id);
+            equal(what, d.bytes_under_lock(), self.most_under_lock(d.id))?;
+        }
         for (pool, usage) in self.budget.pools() {
             equal(format!("reserved {pool} memory"), usage.in_use, held.get(&pool).copied().unwrap_or(0))?;
             at_most(format!("peak of {pool} memory"), usage.high_water, usage.capacity)?;

@@ -125,13 +125,17 @@ impl Scheduler {
         let pool = Pool::Device(device);
         let Some((p, circuit)) = self.partition(id).zip(self.circuit_of(id)) else { return false };
         let needs = p.on_device(device);
-        let (bytes, key) = (needs.to_prepare(), needs.key);
+        let key = needs.key;
         let access = key.map(|_| self.residency.access(circuit, pool));
         if access == Some(Some(Access::Leaving)) {
             return self.block(device, Some(Blocked::KeyEviction { circuit, pool }));
         }
-        // Partition and key together or not at all: none of them takes the other's place.
+        // Partition, key and what the partition needs under the lock, together or not at all: none of them takes
+        // another's place, and nobody who is at a device waits for more of its memory.
         let absent = if access == Some(None) { key.unwrap_or(0) } else { 0 };
+        let under_lock = self.devices.get(usize::from(device.0)).map_or(0, Device::bytes_under_lock);
+        let growth = needs.under_lock().saturating_sub(under_lock);
+        let bytes = needs.own().saturating_add(growth);
         let leave = self.config.critical_reserve.leave(pool, rank.priority);
         let demand = Demand { circuit, pool, bytes: bytes.saturating_add(absent), leave };
         let mut reservation = match self.budget.reserve_leaving(pool, demand.bytes, leave) {
@@ -144,6 +148,7 @@ impl Scheduler {
         if access == Some(None) {
             self.residency.load(now, circuit, reservation.split_off(absent), out);
         }
+        let growth = reservation.split_off(growth);
         let ready = key.is_none() || access == Some(Some(Access::Ready));
         if key.is_some() {
             self.residency.acquire(circuit, pool);
@@ -157,6 +162,7 @@ impl Scheduler {
         }
         if let Some(state) = self.device_mut(device) {
             state.assigned.insert(rank, id);
+            state.reserve_under_lock(growth);
         }
         let others = self.queue.clone();
         self.note_overtaken(chosen, &others);
@@ -273,7 +279,15 @@ impl Scheduler {
         let device = self.partition(id)?.stage.device_slot()?;
         let rank = self.rank(id)?;
         self.device_mut(device)?.unassign(rank, id);
+        let most = self.most_under_lock(device);
+        self.device_mut(device)?.shrink_under_lock(most);
         Some(device)
+    }
+
+    /// What the most demanding of the partitions in a device's slots needs beyond its own under the lock.
+    pub(super) fn most_under_lock(&self, device: DeviceId) -> u64 {
+        let here = self.devices.get(usize::from(device.0)).into_iter().flat_map(|d| d.assigned.values());
+        here.filter_map(|id| self.partition(*id)).map(|p| p.on_device(device).under_lock()).max().unwrap_or(0)
     }
 
     pub(super) fn release_device_key(&mut self, now: Time, id: PartitionId) {

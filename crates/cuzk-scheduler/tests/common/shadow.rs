@@ -280,6 +280,7 @@ impl Shadow {
             assert!(usage.in_use <= *capacity && usage.high_water <= *capacity);
             let keys: u64 = self.keys.iter().filter(|((_, p), _)| p == pool).map(|(_, b)| b).sum();
             let held: u64 = self.all().map(|p| self.least(p, *pool)).sum();
+            let held = held + self.least_under_lock(*pool);
             let in_use = usage.in_use;
             assert!(
                 keys + held <= in_use,
@@ -307,14 +308,22 @@ impl Shadow {
         }
     }
 
+    /// Bytes that must be reserved for the holder of a device's lock at the least, beyond what it had when it was
+    /// prepared.
+    fn least_under_lock(&self, pool: Pool) -> u64 {
+        let Pool::Device(device) = pool else { return 0 };
+        let holders = self.all().filter(|p| p.device == Some(device) && p.stage == "running");
+        let needs = holders.map(|p| p.profile.as_ref().unwrap().on_device(device));
+        needs.map(|n| n.running.saturating_sub(n.prepared)).max().unwrap_or(0)
+    }
+
     /// Bytes that must be reserved for a partition at the least: what it holds at its stage.
     fn least(&self, p: &Seen, pool: Pool) -> u64 {
         let bytes = &p.bytes;
         let of = |b: HostBytes| if pool == Pool::Host { b.host } else { b.pinned };
         match (pool, p.stage) {
             (Pool::Device(d), stage) if p.device == Some(d) => match stage {
-                "preparing" | "prepared" => p.profile.as_ref().unwrap().on_device(d).prepared,
-                "running" => p.profile.as_ref().unwrap().on_device(d).running,
+                "preparing" | "prepared" | "running" => p.profile.as_ref().unwrap().on_device(d).prepared,
                 _ => 0,
             },
             (Pool::Device(_), _) => 0,

@@ -197,7 +197,8 @@ sections! {
 
     /// What is logged, on standard error.
     logging: LoggingConfig {
-        /// error, warn, info, debug, trace or off, or directives such as "info,cuzk_engine=debug".
+        /// error, warn, info, debug, trace or off, or directives such as "info,cuzk_engine=debug". A level alone is that
+        /// of the daemon's own lines; of libraries warnings are shown, or what "info,storage_proofs_core=debug" says.
         level: LogFilter = "info" ["RUST_LOG"];
         /// "human", or "json" for one object a line.
         format: LogFormat = "human";

@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, fmt, num::NonZeroU32, path::PathBuf, time::Duration};
 
+use cuzk_units::QuantityError;
 use toml_edit::Value;
 
 /// What a value must be, in words that follow "expected".
@@ -132,27 +133,18 @@ impl Setting for PathBuf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-/// The longest suffixes first, because `B` ends them all.
-const BYTE_UNITS: [(&str, u64); 9] = [
-    ("TiB", 1 << 40),
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
-    ("KiB", 1 << 10),
-    ("TB", 1_000_000_000_000),
-    ("GB", 1_000_000_000),
-    ("MB", 1_000_000),
-    ("kB", 1_000),
-    ("B", 1),
-];
-
 impl fmt::Display for Bytes {
     /// The largest binary unit that it is a multiple of.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fits = |(_, unit): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*unit);
-        match BYTE_UNITS[..4].iter().find(fits) {
-            Some((suffix, unit)) => write!(f, "{}{suffix}", self.0 / unit),
-            None => write!(f, "{}", self.0),
-        }
+        f.write_str(&cuzk_units::print_bytes(self.0))
+    }
+}
+
+/// What was expected instead of a quantity: the grammar, or the most that it can be.
+fn instead<T: Setting>(error: QuantityError) -> Expected {
+    match error {
+        QuantityError::Form { .. } => T::expected(),
+        QuantityError::Range { most, unit } => format!("at most {most} {unit}").into(),
     }
 }
 
@@ -160,20 +152,11 @@ impl Setting for Bytes {
     const NUMBER: bool = true;
 
     fn expected() -> Expected {
-        "a number of bytes, such as 4096, \"47 GB\" or \"256GiB\"".into()
+        cuzk_units::BYTES.into()
     }
 
     fn from_text(text: &str) -> Result<Self, Expected> {
-        let text = text.trim();
-        let (number, unit) =
-            BYTE_UNITS.iter().find_map(|&(s, unit)| Some((text.strip_suffix(s)?, unit))).unwrap_or((text, 1));
-        let number = number.trim_end();
-        if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(unit).map(Self).ok_or_else(Self::expected);
-        }
-        let value = number.parse::<f64>().map_err(|_| Self::expected())? * unit as f64;
-        let fits = value.is_finite() && (0.0..u64::MAX as f64).contains(&value);
-        if fits { Ok(Self(value.round() as u64)) } else { Err(Self::expected()) }
+        cuzk_units::parse_bytes(text).map(Self).map_err(instead::<Self>)
     }
 
     fn to_toml(&self) -> Option<String> {
@@ -182,9 +165,6 @@ impl Setting for Bytes {
     }
 }
 
-/// The longest suffixes first, because `s` ends another.
-const TIME_UNITS: [(&str, f64); 5] = [("ms", 0.001), ("d", 86_400.0), ("h", 3_600.0), ("m", 60.0), ("s", 1.0)];
-
 /// Longer ones are mistakes, and would overflow points in time.
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
@@ -192,30 +172,16 @@ impl Setting for Duration {
     const NUMBER: bool = true;
 
     fn expected() -> Expected {
-        "a duration of up to 3650d, such as \"500ms\", \"5m\", \"24h\", or a number of seconds".into()
+        cuzk_units::DURATION.into()
     }
 
     fn from_text(text: &str) -> Result<Self, Expected> {
-        let text = text.trim();
-        let (number, unit) =
-            TIME_UNITS.iter().find_map(|&(s, unit)| Some((text.strip_suffix(s)?, unit))).unwrap_or((text, 1.0));
-        let seconds = number.trim_end().parse::<f64>().map_err(|_| Self::expected())? * unit;
-        // Rounded, so that the same duration is equal whatever the unit.
-        let duration = Self::try_from_secs_f64((seconds * 1e6).round() / 1e6).map_err(|_| Self::expected())?;
-        if duration <= LONGEST { Ok(duration) } else { Err(Self::expected()) }
+        let duration = cuzk_units::parse_duration(text).map_err(instead::<Self>)?;
+        if duration <= LONGEST { Ok(duration) } else { Err("at most 3650d".into()) }
     }
 
     fn to_toml(&self) -> Option<String> {
-        let seconds = self.as_secs();
-        let text = match self.subsec_nanos() {
-            0 if seconds == 0 => "0s".to_owned(),
-            0 if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
-            0 if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
-            0 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
-            0 => format!("{seconds}s"),
-            _ => format!("{}ms", self.as_secs_f64() * 1e3),
-        };
-        Some(quoted(&text))
+        Some(quoted(&cuzk_units::print_duration(*self)))
     }
 }
 
@@ -351,23 +317,23 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
-        let given = ["256GiB", " 47 GB ", "0.5KiB", "4096", "1000", "0", "0 B"];
-        let shown = ["\"256GiB\"", "47000000000", "512", "\"4KiB\"", "1000", "0", "0"];
+    fn quantities_are_read_as_everywhere_and_printed_to_be_read_again() {
+        let (given, shown) = (["256GiB", " 47 GB ", "4096", "0"], ["\"256GiB\"", "47000000000", "\"4KiB\"", "0"]);
         assert_eq!(texts::<Bytes>(&given), some(&shown));
-        for bad in ["", "GiB", "-1 GiB", "1e300 GiB", "nan", "inf", "16 Gib", "99999999999 TiB"] {
-            assert!(Bytes::from_text(bad).is_err(), "{bad}");
-        }
+        let given = ["5m", "0.5", "48h", "1.5 h", "0", "3650d"];
+        assert_eq!(texts::<Duration>(&given), ["5m", "500ms", "2d", "90m", "0s", "3650d"].map(|t| Some(quoted(t))));
+        // What a file gives as a number.
+        assert_eq!(Duration::from_toml(&Value::from(0.25)), Ok(Duration::from_millis(250)));
+        assert_eq!(Bytes::from_toml(&Value::from(7)), Ok(Bytes(7)));
+        assert!(Bytes::from_toml(&Value::from(true)).is_err());
     }
 
     #[test]
-    fn durations_are_read_as_people_write_them() {
-        let given = ["5m", "300s", "300", "0.5", "500ms", "48h", "1.5 h", "0", "3650d"];
-        let shown = ["5m", "5m", "5m", "500ms", "500ms", "2d", "90m", "0s", "3650d"].map(quoted);
-        assert_eq!(texts::<Duration>(&given), shown.map(Some));
-        for bad in ["", "m", "-1s", "5 parsecs", "nan", "inf", "1e300d", "3651d"] {
-            assert!(Duration::from_text(bad).is_err(), "{bad}");
-        }
+    fn a_bad_quantity_is_told_what_is_expected() {
+        assert_eq!(Bytes::from_text("6G"), Err(cuzk_units::BYTES.into()));
+        assert_eq!(Bytes::from_text("99999999999 TiB"), Err("at most 18446744073709551615 bytes".into()));
+        assert_eq!(Duration::from_text("-1s"), Err(cuzk_units::DURATION.into()));
+        assert_eq!(Duration::from_text("3651d"), Err("at most 3650d".into()));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use cuzk_proto::v1::{
     await_proof_response::Status as WireStatus, proof_progress::State, srs_status::Tier as WireTier,
 };
 
-use super::failure::{presentable, without_paths};
 use crate::{
     http::About,
     jobs::{Ended, Ending, JobLook, JobState, JobsLook},
@@ -47,7 +46,7 @@ pub(super) fn ended(ended: Ended) -> AwaitProofResponse {
         }
         Ending::Failed(cause) => {
             response.set_status(WireStatus::Failed);
-            response.error_message = presentable(&cause).into_owned();
+            response.error_message = cause;
         }
         Ending::Cancelled => {
             response.set_status(WireStatus::Cancelled);
@@ -146,6 +145,6 @@ pub(super) fn summary(job: JobLook) -> ProofSummary {
         state: state.into(),
         accepted_at_ms: job.accepted_at_ms,
         ended_at_ms: job.ended_at_ms.unwrap_or(0),
-        error_message: without_paths(&job.error).into_owned(),
+        error_message: job.error,
     }
 }

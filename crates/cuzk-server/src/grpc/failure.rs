@@ -17,6 +17,7 @@ use tonic::{Code, Status, metadata::MetadataValue};
 use crate::{
     jobs::{JobError, SubmitError},
     prover::KeyError,
+    redact::for_callers,
 };
 
 /// Metadata with the number of an error. Every `INTERNAL` that comes from here has it, so those that do not are the
@@ -54,34 +55,9 @@ pub(super) fn invalid(text: impl Into<String>) -> Status {
     Status::invalid_argument(text)
 }
 
-/// A text for callers: without paths, which say more of this machine than its callers need to know.
-pub(crate) fn without_paths(text: &str) -> Cow<'_, str> {
-    let breaks = |c: char| c.is_whitespace() || "\"'`()[]{}<>,;=".contains(c);
-    let is_path = |word: &str| {
-        let word = word.strip_prefix("file://").unwrap_or(word);
-        let rooted = word.starts_with('/') || word.starts_with("./") || word.starts_with("~/");
-        rooted && word.trim_end_matches(['.', ':']).len() > 1
-    };
-    if !text.split(breaks).any(is_path) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::new();
-    for piece in text.split_inclusive(breaks) {
-        let word = piece.trim_end_matches(breaks);
-        if is_path(word) {
-            shown += "(a path)";
-            // What ends a sentence or comes after a colon is not the path's.
-            shown += &piece[word.trim_end_matches(['.', ':']).len()..];
-        } else {
-            shown += piece;
-        }
-    }
-    Cow::Owned(shown)
-}
-
-/// The same for an answer: if there is something that the caller is not told, the log has it under a number that is.
+/// A text for callers; if there is something that they are not told, the log has it under a number that they are.
 pub(super) fn presentable(text: &str) -> Cow<'_, str> {
-    match without_paths(text) {
+    match for_callers(text) {
         Cow::Borrowed(text) => Cow::Borrowed(text),
         Cow::Owned(shown) => {
             let id = error_id();
@@ -94,8 +70,15 @@ pub(super) fn presentable(text: &str) -> Cow<'_, str> {
 /// A request was not accepted.
 pub(super) fn submit(error: &SubmitError) -> Status {
     match error {
-        SubmitError::Journal(cause) if error.code() == Code::ResourceExhausted => {
-            internal(Code::ResourceExhausted, "the journal is full: no new work can be accepted", cause)
+        SubmitError::Journal(cuzk_journal::Error::OverBudget { in_use, requested, limit }) => {
+            Status::resource_exhausted(format!(
+                "the journal is full: it has {in_use} bytes, this job needs {requested} more, and journal.max_bytes is \
+                 {limit} bytes"
+            ))
+        }
+        SubmitError::Journal(cause @ cuzk_journal::Error::Full { needed, .. }) => {
+            let told = format!("the disk of journal.directory is full: this job needs {needed} more bytes");
+            internal(Code::ResourceExhausted, &told, cause)
         }
         SubmitError::Journal(cause) => internal(error.code(), "the request cannot be made durable", cause),
         _ if error.code() == Code::Internal => internal(Code::Internal, "the request was not accepted", error),
@@ -122,21 +105,43 @@ pub(super) fn key(error: &KeyError) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use std::{io, sync::Arc};
+
     use super::*;
 
     #[test]
-    fn paths_stay_here() {
-        for text in ["vanilla_proof: missing field `Phase1Out` at line 1 column 2", "a / b", "200 MB/s", "and/or", ""] {
-            assert_eq!(presentable(text), text);
-        }
-        for (text, shown) in [
-            ("no key at /data/zk/params/v28.params: not found", "no key at (a path): not found"),
-            ("\"/etc/x y\" and '~/z'.", "\"(a path) y\" and '(a path)'."),
-            ("open(./plugins/libcuda.so)", "open((a path))"),
-            ("see file:///a/b, path=/c.", "see (a path), path=(a path)."),
+    fn what_is_hidden_has_a_number() {
+        assert_eq!(presentable("a field is missing"), "a field is missing");
+        let told = presentable("no key at /data/zk/params/v28.params: not found");
+        assert!(told.starts_with("no key at (a path): not found; the log has more under error "), "{told}");
+    }
+
+    #[test]
+    fn room_is_told_with_numbers_and_the_key_that_bounds_it() {
+        let told = |error| submit(&SubmitError::Journal(error));
+        let full = cuzk_journal::Error::OverBudget { in_use: 900, requested: 200, limit: 1000 };
+        let status = told(full);
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        let text =
+            "the journal is full: it has 900 bytes, this job needs 200 more, and journal.max_bytes is 1000 bytes";
+        assert_eq!(status.message(), text);
+        let cause = Arc::new(io::ErrorKind::StorageFull.into());
+        let status = told(cuzk_journal::Error::Full { path: "/var/lib/cuzk".into(), needed: 77, cause });
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        let text = "the disk of journal.directory is full: this job needs 77 more bytes; the log has more under error ";
+        assert!(status.message().starts_with(text), "{status:?}");
+        for (error, text) in [
+            (
+                SubmitError::QueueFull { queued: 5, limit: 4 },
+                "the queue is full: 5 jobs wait, limits.queue_length is 4",
+            ),
+            (
+                SubmitError::ClientFull { open: 3, limit: 3 },
+                "this client has 3 jobs that have not ended, limits.jobs_per_client is 3",
+            ),
         ] {
-            let told = presentable(text);
-            assert!(told.starts_with(&format!("{shown}; the log has more under error ")), "{told}");
+            let status = submit(&error);
+            assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, text));
         }
     }
 

@@ -29,7 +29,6 @@ use cuzk_proto::{
 use tonic::service::Routes;
 use tonic_health::{ServingStatus, server::HealthReporter};
 
-pub(crate) use failure::without_paths;
 pub use gate::{Gate, Gated};
 
 use crate::{http::About, jobs::Jobs, prover::Prover};

@@ -16,7 +16,7 @@ use tracing::Span;
 use super::{
     Grpc, convert,
     deadline::Deadline,
-    failure::{self, JOB_ID, internal, invalid, without_paths},
+    failure::{self, JOB_ID, internal, invalid},
     validate,
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     jobs::{ClientName, JobsLook, Submitted, Waited},
     listen::Peer,
     prover::{KeyError, Look},
+    redact,
 };
 
 /// Keys that are brought or freed at a time. Each takes a thread for as long as it lasts.
@@ -59,7 +60,7 @@ impl Service {
     /// Both looks. The prover may take its time for its own, and is asked where that holds up nobody.
     async fn look(&self) -> Result<(JobsLook, Look), Status> {
         let Grpc { jobs, prover, .. } = self.inner.clone();
-        spawn_blocking(move || (jobs.look(), prover.look())).await.map_err(|e| broken(&e))
+        spawn_blocking(move || (jobs.look(), redact::look(&*prover))).await.map_err(|e| broken(&e))
     }
 
     /// Does something to a key, which can take minutes.
@@ -217,12 +218,7 @@ impl Engine for Service {
         validate::job_id(&job_id)?;
         Span::current().record("job", job_id.as_str());
         let news = self.inner.jobs.watch(&job_id).await.map_err(|e| failure::job(&e))?;
-        let news = news.map(|mut progress| {
-            progress.news = without_paths(&progress.news).into_owned();
-            progress.error_message = without_paths(&progress.error_message).into_owned();
-            Ok(progress)
-        });
-        Ok(Response::new(Box::pin(news)))
+        Ok(Response::new(Box::pin(news.map(Ok))))
     }
 
     async fn list_proofs(&self, request: Request<ListProofsRequest>) -> Result<Response<ListProofsResponse>, Status> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cuzk_journal::Refusing;
+
 use crate::{
     jobs::{JobsLook, ServiceState},
     prover::Look,
@@ -18,6 +20,17 @@ pub(super) enum Readiness {
     NoDevice,
     /// There are devices, but none that is given work: for each its number and its health.
     NoHealthyDevice(Vec<(u32, String)>),
+    /// There are healthy devices, but nothing that could be proved on them, for this reason.
+    Unable(String),
+    /// The journal takes no new jobs, or not all.
+    Journal(Refusing),
+    /// As many jobs wait as may.
+    QueueFull {
+        /// Jobs that wait.
+        queued: usize,
+        /// How many may.
+        limit: usize,
+    },
 }
 
 impl Readiness {
@@ -28,8 +41,33 @@ impl Readiness {
             Self::NoDevice
         } else if prover.devices.iter().all(|device| device.health != "healthy") {
             Self::NoHealthyDevice(prover.devices.iter().map(|d| (d.index, d.health.clone())).collect())
+        } else if let Some(reason) = &prover.unable {
+            Self::Unable(reason.clone())
+        } else if let Some(refusing) = jobs.journal.refusing {
+            Self::Journal(refusing)
+        } else if jobs.queued >= jobs.max_queued {
+            Self::QueueFull { queued: jobs.queued, limit: jobs.max_queued }
         } else {
             Self::Ready
+        }
+    }
+
+    /// Every reason, by its name in metrics.
+    pub(super) const REASONS: [&str; 7] =
+        ["draining", "device", "unable", "journal_limit", "journal_disk", "journal_failing", "queue"];
+
+    /// Why not, by its name in metrics.
+    pub(super) fn reason(&self) -> Option<&'static str> {
+        let [draining, device, unable, limit, disk, failing, queue] = Self::REASONS;
+        match self {
+            Self::Ready => None,
+            Self::Draining => Some(draining),
+            Self::NoDevice | Self::NoHealthyDevice(_) => Some(device),
+            Self::Unable(_) => Some(unable),
+            Self::Journal(Refusing::Limit { .. }) => Some(limit),
+            Self::Journal(Refusing::Disk { .. }) => Some(disk),
+            Self::Journal(Refusing::Failing) => Some(failing),
+            Self::QueueFull { .. } => Some(queue),
         }
     }
 
@@ -44,11 +82,24 @@ impl fmt::Display for Readiness {
             Self::Ready => f.write_str("ready"),
             Self::Draining => f.write_str("draining: no new work is taken"),
             Self::NoDevice => f.write_str("there is no device"),
+            Self::Unable(reason) => write!(f, "nothing can be proved: {reason}"),
             Self::NoHealthyDevice(devices) => {
                 f.write_str("no device is healthy")?;
                 devices.iter().enumerate().try_for_each(|(place, (index, health))| {
                     write!(f, "{} device {index} is {health}", if place == 0 { ":" } else { "," })
                 })
+            }
+            Self::Journal(Refusing::Limit { in_use, requested, limit }) => write!(
+                f,
+                "the journal is full: it has {in_use} bytes, a job needs {requested} more, and journal.max_bytes is \
+                 {limit} bytes"
+            ),
+            Self::Journal(Refusing::Disk { needed }) => {
+                write!(f, "the disk of journal.directory is full: there is no room for {needed} more bytes")
+            }
+            Self::Journal(Refusing::Failing) => f.write_str("the journal cannot be written; the log says why"),
+            Self::QueueFull { queued, limit } => {
+                write!(f, "the queue is full: {queued} jobs wait, limits.queue_length is {limit}")
             }
         }
     }

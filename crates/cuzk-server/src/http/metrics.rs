@@ -67,8 +67,13 @@ fn service(text: &mut Exposition, jobs: &JobsLook, prover: &Look, about: &About)
         .sample(&[("version", &about.version), ("commit", &about.commit)], 1.0);
     let uptime = about.uptime().as_secs_f64();
     text.single("cuzk_uptime_seconds", Kind::Gauge, "Time since the start of the process.", uptime);
-    let ready = f64::from(u8::from(Readiness::of(jobs, prover).is_ready()));
+    let readiness = Readiness::of(jobs, prover);
+    let ready = f64::from(u8::from(readiness.is_ready()));
     text.single("cuzk_ready", Kind::Gauge, "1 if new work is taken and can be done, else 0; /readyz says why.", ready);
+    text.family("cuzk_not_ready", Kind::Gauge, "1 for the reason why new work is not taken or cannot be done, else 0.");
+    for reason in Readiness::REASONS {
+        text.sample(&[("reason", reason)], f64::from(u8::from(readiness.reason() == Some(reason))));
+    }
     let draining = f64::from(u8::from(jobs.state == ServiceState::Draining));
     text.single("cuzk_draining", Kind::Gauge, "1 if no new work is taken because the process is to end.", draining);
     if let Some(Resident { now, peak }) = Resident::read() {
@@ -113,6 +118,8 @@ fn proofs(text: &mut Exposition, jobs: &JobsLook, prover: &Look) {
 fn queue(text: &mut Exposition, jobs: &JobsLook, prover: &Look) {
     let (pending, running) = (f64::from(jobs.pending()), f64::from(jobs.in_progress()));
     text.single("cuzk_queue_depth", Kind::Gauge, "Jobs that have not begun.", pending);
+    let help = "Jobs that may wait; more are refused.";
+    text.single("cuzk_queue_limit", Kind::Gauge, help, jobs.max_queued as f64);
     text.single("cuzk_running_jobs", Kind::Gauge, "Jobs that have begun and not ended.", running);
     text.family("cuzk_jobs", Kind::Gauge, "Jobs that have not ended, by kind.");
     for KindLook { kind, pending, in_progress, .. } in &jobs.kinds {

@@ -5,7 +5,7 @@
 //! | `/` | the status page: a live waterfall, devices, memory, queue, recent proofs, errors |
 //! | `/metrics` | Prometheus' text format ([`metrics_text`]) |
 //! | `/healthz` | 200 while the process answers at all |
-//! | `/readyz` | 200, or 503 and why no new work is taken or can be done |
+//! | `/readyz` | 200, or 503 and why new work is not taken or cannot be done |
 //! | `/status` | [`status::Status`] as JSON |
 //! | `/timeline?minutes=10` | what was done, for <https://ui.perfetto.dev> |
 //! | `/waterfall?minutes=10` | the same as one page that can be saved and sent |
@@ -46,9 +46,9 @@ pub use self::{
 };
 use self::{health::Readiness, status::Status};
 use crate::{
-    grpc::without_paths,
     jobs::{Jobs, JobsLook},
     prover::{Look, Prover},
+    redact,
 };
 
 /// Bytes of the body of a request: only the sign-in has one.
@@ -93,7 +93,7 @@ impl Side {
     /// Both looks. The prover is asked where that may take its time.
     async fn look(&self) -> Result<(JobsLook, Look), Failed> {
         let side = self.clone();
-        Ok(spawn_blocking(move || (side.jobs.look(), side.prover.look())).await?)
+        Ok(spawn_blocking(move || (side.jobs.look(), redact::look(&*side.prover))).await?)
     }
 
     async fn status(&self) -> Result<Status, Failed> {
@@ -112,7 +112,7 @@ impl Side {
             let mut timeline = prover.timeline(minutes.0);
             for mark in &mut timeline.marks {
                 if let JobEvent::Failed { cause } = &mut mark.event {
-                    *cause = without_paths(cause).into_owned();
+                    *cause = redact::for_callers(cause).into_owned();
                 }
             }
             make(&timeline)

@@ -16,7 +16,6 @@ use super::{
     process::Resident,
 };
 use crate::{
-    grpc::without_paths,
     jobs::{ErrorLook, JobLook, JobsLook},
     prover::{DeviceLook, KeyLook, Look, PoolLook, Times},
 };
@@ -400,13 +399,13 @@ impl Job {
             state: look.state.name(),
             partitions: look.partitions,
             partitions_done: look.partitions_done,
-            news: without_paths(&look.news).into_owned(),
+            news: look.news.clone(),
             position: look.position,
             accepted_unix_ms: look.accepted_at_ms,
             ended_unix_ms: look.ended_at_ms,
             times: look.times.map(StageTimes::of),
             device: look.device.clone(),
-            error: without_paths(&look.error).into_owned(),
+            error: look.error.clone(),
         }
     }
 }
@@ -421,6 +420,6 @@ impl StageTimes {
 
 impl Error {
     fn of(look: &ErrorLook) -> Self {
-        Self { at_unix_ms: look.at_ms, job: look.job.clone(), text: without_paths(&look.text).into_owned() }
+        Self { at_unix_ms: look.at_ms, job: look.job.clone(), text: look.text.clone() }
     }
 }

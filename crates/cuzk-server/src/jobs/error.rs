@@ -30,7 +30,7 @@ pub enum SubmitError {
     #[error(transparent)]
     Rejected(#[from] Rejection),
     /// Too many jobs wait already.
-    #[error("the queue is full: {queued} jobs wait, {limit} may")]
+    #[error("the queue is full: {queued} jobs wait, limits.queue_length is {limit}")]
     QueueFull {
         /// Jobs that have not begun.
         queued: usize,
@@ -38,7 +38,7 @@ pub enum SubmitError {
         limit: usize,
     },
     /// This client has too many jobs already.
-    #[error("this client has {open} jobs that have not ended, {limit} are allowed")]
+    #[error("this client has {open} jobs that have not ended, limits.jobs_per_client is {limit}")]
     ClientFull {
         /// Its jobs that have not ended.
         open: usize,

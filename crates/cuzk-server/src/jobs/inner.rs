@@ -16,12 +16,13 @@ use tokio::{
 };
 
 use super::{
-    ClientName, Ended, Ending, JobLook, JobState, JobsOptions, OpenError, SubmitError, Submitted,
+    ClientName, Ended, Ending, JobLook, JobState, JobsOptions, SubmitError, Submitted,
+    ear::Ear,
     record::{End, Meta},
     request::{Kept, Prepared},
-    state::{Holder, Limit, Live, Name, Snapshot, State},
+    state::{Holder, Live, Name, Snapshot, State},
 };
-use crate::prover::{Failure, News, Observer, Order, Outcome, Prover, Rejection};
+use crate::prover::{Order, Prover, Rejection};
 
 /// Between attempts to bring the end of a job to disk, at first and at last.
 const SAVE_AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -46,7 +47,7 @@ pub(crate) fn now_ms() -> u64 {
 
 impl Inner {
     pub(crate) fn new(options: JobsOptions, journal: Journal, prover: Arc<dyn Prover>, runtime: Handle) -> Self {
-        let state = Mutex::new(State::new(options.recent));
+        let state = Mutex::new(State::new(options.limits, options.recent));
         Self { options, journal, prover, runtime, state, open: watch::Sender::new(0) }
     }
 
@@ -54,26 +55,31 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts again what the journal has unfinished.
-    pub(crate) fn resume(self: &Arc<Self>) -> Result<(), OpenError> {
-        let records = self.journal.unfinished()?;
-        let lives = records.into_iter().map(|record| {
-            let bad =
-                |cause: prost::DecodeError| OpenError::Record { job: record.id.clone(), cause: cause.to_string() };
-            let meta = Meta::decode(&record.meta[..]).map_err(bad)?;
-            Ok(live(&record.id, (record.request_id, record.digest), &meta, record.accepted_ms, record.attempts))
-        });
-        let lives = lives.collect::<Result<Vec<_>, OpenError>>()?;
-        for live in lives {
-            let job = live.id.clone();
-            tracing::info!(job, circuit = live.summary.circuit, attempts = live.attempts, "job resumed");
+    /// Starts again what is unfinished. A job whose request is lost fails at once, so that its caller can send it
+    /// again.
+    pub(crate) fn resume(self: &Arc<Self>, unfinished: Vec<(Record, Meta)>) {
+        for (record, meta) in unfinished {
+            let request = self.journal.check_request(&record);
+            let Record { id: job, request_id, digest, accepted_ms, attempts, .. } = record;
+            let live = live(&job, (request_id, digest), &meta, accepted_ms, attempts);
+            let circuit = live.summary.circuit.clone();
             let mut state = self.state();
             state.resumed += 1;
             self.insert(&mut state, live);
             drop(state);
-            self.start(&job);
+            match request {
+                Err(error @ cuzk_journal::Error::RequestLost { .. }) => {
+                    tracing::error!(job, circuit, %error, "a job cannot be resumed");
+                    // Nobody asks for it yet; the journal's thread goes on with it.
+                    drop(self.conclude(&job, Ending::Failed(error.to_string())));
+                }
+                // What cannot be read now can perhaps when its turn comes.
+                Ok(()) | Err(_) => {
+                    tracing::info!(job, circuit, attempts, "job resumed");
+                    self.start(&job);
+                }
+            }
         }
-        Ok(())
     }
 
     fn insert(&self, state: &mut State, live: Live) {
@@ -163,12 +169,8 @@ impl Inner {
     }
 
     fn take_place(self: &Arc<Self>, client: &ClientName) -> Result<Place, SubmitError> {
-        let (max_queued, max_per_client) = (self.options.max_queued, self.options.max_per_client);
-        match self.state().take_place(client, max_queued, max_per_client) {
-            Ok(()) => Ok(Place { jobs: self.clone(), client: client.clone(), left: false }),
-            Err(Limit::Queue(queued)) => Err(SubmitError::QueueFull { queued, limit: max_queued }),
-            Err(Limit::Client(open)) => Err(SubmitError::ClientFull { open, limit: max_per_client }),
-        }
+        self.state().take_place(client)?;
+        Ok(Place { jobs: self.clone(), client: client.clone(), left: false })
     }
 
     /// Checks a request and brings it to disk.
@@ -189,7 +191,7 @@ impl Inner {
             Ok(id) => Ok((id, meta, accepted_ms)),
             Err(error) => {
                 tracing::error!(request = request.request_id, %error, "the journal does not take a job");
-                self.state().error("", error.to_string(), now_ms());
+                self.state().error("", &error.to_string(), now_ms());
                 Err(SubmitError::Journal(error))
             }
         }
@@ -267,7 +269,7 @@ impl Inner {
             let look = state.settle(ended.clone(), at_ms);
             match error {
                 None => state.remove(&job),
-                Some(error) => state.error(&job, format!("its end is not on disk yet: {error}"), at_ms),
+                Some(error) => state.error(&job, &format!("its end is not on disk yet: {error}"), at_ms),
             }
             self.open.send_replace(state.jobs.len());
             look
@@ -415,38 +417,6 @@ impl Drop for Place {
         if !self.left {
             self.jobs.state().leave_place(&self.client);
         }
-    }
-}
-
-/// Hears what becomes of a job.
-struct Ear {
-    jobs: Weak<Inner>,
-    job: String,
-}
-
-impl Observer for Ear {
-    fn news(&self, news: News) {
-        if let Some(jobs) = self.jobs.upgrade() {
-            tracing::debug!(job = self.job, partition = news.partition, "{}", news.step);
-            jobs.state().news(&self.job, &news, Instant::now(), now_ms());
-        }
-    }
-
-    fn ended(&self, outcome: Outcome) {
-        let Some(jobs) = self.jobs.upgrade() else { return };
-        let ending = match outcome {
-            Ok(proved) => Ending::Completed { proof: proved.proof, device: proved.device, times: proved.times },
-            Err(Failure::Cancelled) => Ending::Cancelled,
-            Err(failure @ (Failure::Deadline | Failure::Failed(_))) => Ending::Failed(failure.to_string()),
-            Err(Failure::Stopped) => {
-                if let Some(live) = jobs.state().jobs.get(&self.job) {
-                    live.sender.send_modify(|snapshot| snapshot.stopped = true);
-                }
-                return;
-            }
-        };
-        // Nobody waits here for the disk; the journal's thread goes on with it.
-        drop(jobs.conclude(&self.job, ending));
     }
 }
 

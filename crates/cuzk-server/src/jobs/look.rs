@@ -36,6 +36,10 @@ pub struct JobsLook {
     pub refused: RefusedLook,
     /// Callers that wait for a job or watch one.
     pub waiting: u64,
+    /// Jobs that have not begun, with those that are about to be accepted.
+    pub queued: usize,
+    /// [`JobsLimits::max_queued`](super::JobsLimits::max_queued): as many, and no new job is taken.
+    pub max_queued: usize,
     /// Entries in memory that jobs which have not ended account for; none if there are no such jobs.
     pub retained: usize,
 }

@@ -13,6 +13,7 @@
 //!   same, and the end is kept in memory until the disk takes it.
 //! * **Nobody is waited for.** Callers hold a receiver of the newest state and nothing else.
 
+mod ear;
 mod error;
 mod inner;
 mod look;
@@ -23,12 +24,13 @@ mod state;
 mod watch;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
 use cuzk_journal::{Journal, Record};
 use cuzk_proto::v1::{ProofProgress, SubmitProofRequest};
+use prost::Message;
 use tokio::{runtime::Handle, task::spawn_blocking};
 use tokio_stream::Stream;
 
@@ -38,7 +40,7 @@ pub use self::{
         ErrorLook, Histogram, JobLook, JobState, JobsLook, KINDS, KindLook, PRIORITIES, QueueLook, RefusedLook,
         ServiceState, Stage,
     },
-    options::{Abandoned, JobsOptions},
+    options::{Abandoned, JobsLimits, JobsOptions},
 };
 use self::{
     inner::{Inner, count_refusal, now_ms},
@@ -49,6 +51,37 @@ use crate::prover::{Prover, Times};
 
 /// How often ended jobs that are too old are looked for.
 const EXPIRE_EVERY: Duration = Duration::from_secs(600);
+/// How often the journal is asked whether it takes jobs: while it does, and while it does not.
+const PROBE_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(1)];
+
+/// The journal of a server, locked and read, before there is anything that proves.
+pub struct OpenJournal {
+    options: JobsOptions,
+    journal: Journal,
+    unfinished: Vec<(Record, Meta)>,
+}
+
+impl OpenJournal {
+    /// Opens the journal, which one process at a time can. It blocks as long as reading the journal takes.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(options: JobsOptions) -> Result<Self, OpenError> {
+        let journal = Journal::open(&options.directory, options.journal.clone())?;
+        journal.expire(now_ms())?;
+        let unfinished = journal.unfinished()?.into_iter().map(|record| match Meta::decode(&record.meta[..]) {
+            Ok(meta) => Ok((record, meta)),
+            Err(cause) => Err(OpenError::Record { job: record.id, cause: cause.to_string() }),
+        });
+        let unfinished = unfinished.collect::<Result<_, _>>()?;
+        Ok(Self { options, journal, unfinished })
+    }
+
+    /// Jobs that go on.
+    pub fn unfinished(&self) -> usize {
+        self.unfinished.len()
+    }
+}
 
 /// The jobs of a server. Clones are the same jobs.
 #[derive(Clone)]
@@ -119,28 +152,32 @@ pub enum Ending {
 }
 
 impl Jobs {
-    /// Opens the journal, which one process at a time can, and starts again what is unfinished there, in the order of
-    /// acceptance. Call it within a tokio runtime; it blocks as long as reading the journal takes.
+    /// [`OpenJournal::open`] and [`Jobs::resume`].
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open(options: JobsOptions, prover: Arc<dyn Prover>) -> Result<Self, OpenError> {
+        Self::resume(OpenJournal::open(options)?, prover)
+    }
+
+    /// Starts again what is unfinished in a journal, in the order of acceptance. Call it within a tokio runtime; it
+    /// blocks as long as looking for the requests takes.
+    ///
+    /// # Errors
+    /// [`OpenError::NoRuntime`].
+    pub fn resume(opened: OpenJournal, prover: Arc<dyn Prover>) -> Result<Self, OpenError> {
         let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
-        let journal = Journal::open(&options.directory, options.journal.clone())?;
-        journal.expire(now_ms())?;
+        let OpenJournal { options, journal, unfinished } = opened;
         let inner = Arc::new(Inner::new(options, journal, prover, runtime.clone()));
-        inner.resume()?;
-        let weak = Arc::downgrade(&inner);
-        runtime.spawn(async move {
-            loop {
-                tokio::time::sleep(EXPIRE_EVERY).await;
-                let Some(inner) = weak.upgrade() else { return };
-                if let Ok(Err(error)) = spawn_blocking(move || inner.journal.expire(now_ms())).await {
-                    tracing::warn!(%error, "old jobs stay in the journal");
-                }
-            }
-        });
+        inner.resume(unfinished);
+        runtime.spawn(look_after(Arc::downgrade(&inner)));
         Ok(Self { inner })
+    }
+
+    /// Other limits from now on; what is there stays.
+    pub fn set_limits(&self, limits: JobsLimits, journal: cuzk_journal::Options) {
+        self.inner.state().limits = limits;
+        self.inner.journal.set_options(journal);
     }
 
     /// Accepts a request: checks it, writes it to disk and starts it, in this order; or joins the work that is there.
@@ -303,6 +340,38 @@ impl Jobs {
             // Its submission is under way, and nobody knows its id yet.
             (_, _, None) => Err(UnknownJob(job.to_owned()).into()),
         }
+    }
+}
+
+/// Looks after the journal as long as there are jobs: that old ones are forgotten, and that it says so in time, and is
+/// told, when it takes none any more or takes them again.
+async fn look_after(jobs: Weak<Inner>) {
+    let mut expired = Instant::now();
+    let mut refusing = None;
+    loop {
+        let [seldom, often] = PROBE_EVERY;
+        tokio::time::sleep(if refusing.is_some() { often } else { seldom }).await;
+        let Some(jobs) = jobs.upgrade() else { return };
+        let expire = expired.elapsed() >= EXPIRE_EVERY;
+        if expire {
+            expired = Instant::now();
+        }
+        let looked = spawn_blocking(move || {
+            jobs.journal.probe();
+            let expired = if expire { jobs.journal.expire(now_ms()) } else { Ok(()) };
+            (jobs.journal.usage().refusing, expired)
+        });
+        // A panic in there was told by its own hook.
+        let Ok((now, expired)) = looked.await else { continue };
+        if let Err(error) = expired {
+            tracing::warn!(%error, "old jobs stay in the journal");
+        }
+        match (refusing, now) {
+            (None, Some(reason)) => tracing::error!(?reason, "the journal takes no new jobs"),
+            (Some(_), None) => tracing::info!("the journal takes new jobs again"),
+            _ => {}
+        }
+        refusing = now;
     }
 }
 

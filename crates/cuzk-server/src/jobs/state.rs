@@ -10,10 +10,13 @@ use cuzk_proto::v1::{Priority, ProofKind};
 use tokio::sync::watch;
 
 use super::{
-    ClientName, Ended, Ending, ErrorLook, Histogram, JobLook, JobState, JobsLook, KINDS, KindLook, PRIORITIES,
-    QueueLook, RefusedLook, ServiceState, Stage,
+    ClientName, Ended, Ending, ErrorLook, Histogram, JobLook, JobState, JobsLimits, JobsLook, KINDS, KindLook,
+    PRIORITIES, QueueLook, RefusedLook, ServiceState, Stage, SubmitError,
 };
-use crate::prover::{News, Running, Step, Summary, Times};
+use crate::{
+    prover::{News, Running, Step, Summary, Times},
+    redact,
+};
 
 /// Name of some work: the caller's, and the digest of its input.
 pub(crate) type Name = (String, [u8; 32]);
@@ -92,6 +95,7 @@ pub(crate) enum Holder {
 /// The jobs that have not ended, and what is counted of those that have. Only plain data: nothing here waits.
 pub(crate) struct State {
     pub(crate) draining: bool,
+    pub(crate) limits: JobsLimits,
     pub(crate) jobs: HashMap<String, Live>,
     pub(crate) names: HashMap<Name, Holder>,
     /// Jobs that have not begun, in the order in which they are served.
@@ -119,16 +123,11 @@ struct Counts {
     durations: [Histogram; Stage::ALL.len()],
 }
 
-/// A limit that is reached.
-pub(crate) enum Limit {
-    Queue(usize),
-    Client(usize),
-}
-
 impl State {
-    pub(crate) fn new(keep: usize) -> Self {
+    pub(crate) fn new(limits: JobsLimits, keep: usize) -> Self {
         Self {
             draining: false,
+            limits,
             jobs: HashMap::new(),
             names: HashMap::new(),
             queue: BTreeSet::new(),
@@ -147,23 +146,17 @@ impl State {
     }
 
     /// Takes a place in the queue and of the client's share for a submission.
-    pub(crate) fn take_place(
-        &mut self,
-        client: &ClientName,
-        max_queued: usize,
-        max_per_client: usize,
-    ) -> Result<(), Limit> {
-        let queued = self.queue.len() + self.submissions;
-        if queued >= max_queued {
-            return Err(Limit::Queue(queued));
-        }
+    pub(crate) fn take_place(&mut self, client: &ClientName) -> Result<(), SubmitError> {
         let open = self.clients.get(client).copied().unwrap_or(0);
-        if open >= max_per_client {
-            return Err(Limit::Client(open));
-        }
+        self.limits.check(self.queued(), open)?;
         self.submissions += 1;
         self.count_client(client);
         Ok(())
+    }
+
+    /// Jobs and submissions that have a place in the queue.
+    fn queued(&self) -> usize {
+        self.queue.len() + self.submissions
     }
 
     /// Gives back a submission's place.
@@ -223,7 +216,7 @@ impl State {
             snapshot.news.clone_from(&text);
         });
         if matches!(news.step, Step::Failed(_)) {
-            self.error(job, text, now_ms);
+            self.error(job, &text, now_ms);
         }
     }
 
@@ -292,7 +285,7 @@ impl State {
             self.unname(&id);
         }
         if let JobState::Failed = look.state {
-            self.error(&id, look.error.clone(), now_ms);
+            self.error(&id, &look.error, now_ms);
         }
         self.recent.push_front(look.clone());
         self.recent.truncate(self.keep);
@@ -314,7 +307,8 @@ impl State {
     }
 
     /// Something went wrong.
-    pub(crate) fn error(&mut self, job: &str, text: String, now_ms: u64) {
+    pub(crate) fn error(&mut self, job: &str, text: &str, now_ms: u64) {
+        let text = redact::for_callers(text).into_owned();
         self.errors.push_front(ErrorLook { at_ms: now_ms, job: job.to_owned(), text });
         self.errors.truncate(self.keep);
     }
@@ -381,6 +375,8 @@ impl State {
             joined: self.joined,
             refused: self.refused,
             waiting: self.waiting,
+            queued: self.queued(),
+            max_queued: self.limits.max_queued,
             retained: self.jobs.len() + self.names.len() + self.queue.len() + self.clients.len() + self.submissions,
         }
     }

@@ -45,9 +45,9 @@ impl Drop for Waiter {
             live.waiters -= 1;
             let abandoned = self.vanished && live.waiters == 0 && !live.claimed;
             // A server that stops sends its callers away.
-            abandoned && !state.draining
+            abandoned && !state.draining && state.limits.abandoned == Abandoned::Cancel
         };
-        if abandoned && jobs.options.abandoned == Abandoned::Cancel {
+        if abandoned {
             tracing::info!(job = self.job, "nobody waits for the job any more");
             drop(jobs.conclude(&self.job, Ending::Cancelled));
         }

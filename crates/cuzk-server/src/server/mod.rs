@@ -25,7 +25,7 @@ use crate::{
     config::{Config, LimitsConfig, Loaded, Secret},
     grpc::{Gate, Grpc, Health},
     http::{self, About, Access, Side},
-    jobs::{Abandoned, Jobs, JobsOptions, OpenError},
+    jobs::{Abandoned, Jobs, JobsLimits, JobsOptions, OpenError, OpenJournal},
     listen::{
         Address, BindError, Bound, Connections, Exposure, Incoming, IncomingOptions, Tls, TlsError, Token, TokenError,
         secret,
@@ -119,7 +119,8 @@ impl Swappable {
     }
 }
 
-/// Addresses that are listened on, with what protects them; nothing is accepted yet.
+/// Addresses that are listened on, with what protects them, and the journal, which no other process can have any more;
+/// nothing is accepted yet.
 pub struct Prepared {
     loaded: Loaded,
     secret: Option<Secret>,
@@ -127,11 +128,12 @@ pub struct Prepared {
     http_tls: Option<Arc<Tls>>,
     bound: Vec<Bound>,
     status_bound: Option<Bound>,
+    journal: OpenJournal,
 }
 
 impl Prepared {
-    /// Reads the token and certificates and binds all addresses, which finds most mistakes before anything that takes
-    /// long. Call it within a tokio runtime.
+    /// Reads the token and certificates, binds all addresses and opens the journal, which finds most mistakes before
+    /// anything that takes long, and a second server before it touches a device. Call it within a tokio runtime.
     ///
     /// # Errors
     /// [`StartError`].
@@ -149,22 +151,23 @@ impl Prepared {
             Some(address) => Some(Bound::bind(address, exposure).await?),
             None => None,
         };
-        Ok(Self { loaded, secret, grpc_tls, http_tls, bound, status_bound })
+        let options = jobs_options(&loaded);
+        let journal = spawn_blocking(move || OpenJournal::open(options)).await.map_err(io::Error::other)??;
+        Ok(Self { loaded, secret, grpc_tls, http_tls, bound, status_bound, journal })
     }
 
-    /// Opens the journal, resumes what is unfinished there, and serves. Call it within a tokio runtime.
+    /// Resumes what is unfinished in the journal, and serves. Call it within a tokio runtime.
     ///
     /// # Errors
     /// [`StartError`]; then nothing is served.
     pub async fn start(self, prover: Arc<dyn Prover>, about: About) -> Result<Server, StartError> {
-        let Self { loaded, secret, grpc_tls, http_tls, bound, status_bound } = self;
+        let Self { loaded, secret, grpc_tls, http_tls, bound, status_bound, journal } = self;
         let config = loaded.config.clone();
         let addresses = bound.iter().map(Bound::address).collect::<Result<Vec<_>, _>>()?;
         let status_address = status_bound.as_ref().map(Bound::address).transpose()?;
 
-        let options = jobs_options(&loaded);
         let proving = Arc::clone(&prover);
-        let jobs = spawn_blocking(move || Jobs::open(options, proving)).await.map_err(io::Error::other)??;
+        let jobs = spawn_blocking(move || Jobs::resume(journal, proving)).await.map_err(io::Error::other)??;
 
         let about = Arc::new(about);
         let token = Arc::new(Token::new(secret.as_ref()));
@@ -283,12 +286,14 @@ fn jobs_options(loaded: &Loaded) -> JobsOptions {
     options.journal.keep_for = journal.retention;
     options.journal.keep_ended = journal.max_ended_jobs.get() as usize;
     options.journal.max_bytes = journal.max_bytes.0;
-    options.max_queued = limits.queue_length.get() as usize;
-    options.max_per_client = match limits.jobs_per_client {
-        0 => usize::MAX,
-        limit => limit as usize,
+    options.limits = JobsLimits {
+        max_queued: limits.queue_length.get() as usize,
+        max_per_client: match limits.jobs_per_client {
+            0 => usize::MAX,
+            limit => limit as usize,
+        },
+        abandoned: if daemon.cancel_on_disconnect { Abandoned::Cancel } else { Abandoned::GoOn },
     };
-    options.abandoned = if daemon.cancel_on_disconnect { Abandoned::Cancel } else { Abandoned::GoOn };
     options
 }
 

@@ -90,7 +90,7 @@ pub fn run(
     }
     let runtime = runtime::Builder::new_multi_thread().enable_all().thread_name("server").build()?;
     let config = loaded.config.clone();
-    // Addresses first: to make a prover can take minutes.
+    // Addresses and the journal first: to make a prover can take minutes.
     let prepared = runtime.block_on(Prepared::new(loaded))?;
     let prover = prover(&config)?;
     let ended = runtime.block_on(serve(prepared, sources, about, prover, &log));

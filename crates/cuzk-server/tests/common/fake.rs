@@ -399,6 +399,7 @@ impl Prover for FakeProver {
             partition_workers: self.shared.options.workers as u32,
             gpu_workers: 1,
             verification_failures: 0,
+            unable: None,
         }
     }
 

@@ -51,11 +51,14 @@ fn jobs() -> JobsLook {
             max_bytes: 46,
             commits: 47,
             refused: 48,
+            refusing: None,
         },
         resumed: 31,
         joined: 32,
         refused: RefusedLook { invalid: 33, unable: 34, limited: 35, draining: 36, journal: 37 },
         waiting: 38,
+        queued: 49,
+        max_queued: 50,
         retained: 39,
     }
 }
@@ -86,6 +89,7 @@ fn prover() -> Look {
         partition_workers: 91,
         gpu_workers: 92,
         verification_failures: 93,
+        unable: None,
     }
 }
 
@@ -114,11 +118,15 @@ fn each_number_is_where_it_belongs() {
         ("cuzk_callers_waiting", 38.0),
         ("cuzk_ready", 0.0),
         ("cuzk_draining", 1.0),
+        ("cuzk_queue_limit", 50.0),
         ("cuzk_journal_limit_bytes", 46.0),
         ("cuzk_journal_commits_total", 47.0),
         ("cuzk_journal_refused_total", 48.0),
     ] {
         assert_eq!(value(name, &[]), expected, "{name}");
+    }
+    for (reason, expected) in [("draining", 1.0), ("journal_disk", 0.0), ("queue", 0.0)] {
+        assert_eq!(value("cuzk_not_ready", &[("reason", reason)]), expected, "{reason}");
     }
     assert_eq!(value("cuzk_proofs_completed", &kind), 102.0);
     assert_eq!(value("cuzk_proofs_failed", &kind), 202.0);

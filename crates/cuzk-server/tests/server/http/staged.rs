@@ -362,6 +362,7 @@ impl Prover for Staged {
             partition_workers: WORKERS as u32,
             gpu_workers: 4,
             verification_failures: 0,
+            unable: None,
         }
     }
 

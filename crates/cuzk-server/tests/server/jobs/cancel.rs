@@ -67,7 +67,7 @@ async fn a_caller_that_vanishes_wastes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn abandoned_jobs_are_cancelled_if_that_is_wanted() {
-    let rig = Rig::with(FakeOptions::default(), |options| options.abandoned = Abandoned::Cancel);
+    let rig = Rig::with(FakeOptions::default(), |options| options.limits.abandoned = Abandoned::Cancel);
     let job = rig.submit(window("w", "slow")).await.job;
     // A caller whose time is over has not vanished.
     assert_eq!(rig.jobs.wait(&job, Some(Duration::from_millis(10))).await.unwrap(), Waited::StillRunning);

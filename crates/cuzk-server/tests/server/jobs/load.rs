@@ -53,7 +53,7 @@ async fn many(count: u64) {
     let fake = FakeOptions { partition_time: Duration::ZERO, workers: 2, remember: false, ..FakeOptions::default() };
     let rig = Rig::with(fake, |options| {
         options.journal.keep_ended = 500;
-        options.max_per_client = 100;
+        options.limits.max_per_client = 100;
         options.recent = 50;
     });
     let permits = Arc::new(Semaphore::new(64));

@@ -84,8 +84,8 @@ async fn many_at_once_are_one_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_are_answered_with_numbers() {
     let rig = Rig::with(FakeOptions::default(), |options| {
-        options.max_queued = 4;
-        options.max_per_client = 3;
+        options.limits.max_queued = 4;
+        options.limits.max_per_client = 3;
     });
     let (a, b) = (client("a"), client("b"));
     let running = rig.jobs.submit(window("", "slow"), &a).await.unwrap();
