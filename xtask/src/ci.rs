@@ -2,7 +2,7 @@
 
 use crate::{
     build, codegen,
-    command::{self, cargo},
+    command::{self, SELECTION, cargo},
     demo, deps, test,
 };
 
@@ -14,10 +14,11 @@ pub(crate) fn run() -> Result<(), String> {
     command::run(&mut cargo(&["fmt", "--all", "--check"]))?;
     codegen::run(&["--check".into()])?;
     command::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"]))?;
-    command::run(cargo(&["doc", "--workspace", "--no-deps", "--release"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    // The programs that are libraries as well have their documentation there.
+    let document = ["doc", "--no-deps", "--lib", "--bin", "cuzk", "--bin", "xtask"];
+    command::run(cargo(&document).args(SELECTION).env("RUSTDOCFLAGS", "-D warnings"))?;
     test::run(&[])?;
     build::run(&["--backend", "cuda", "--arch", ARCHITECTURE].map(String::from))?;
-    // Of the whole workspace, as the tests were built: for another selection of packages the circuits would be compiled once more.
     let words = ["test", "--workspace", "--release", "--test", "cuda", "--", "--ignored", "without_a_driver"];
     command::run(&mut cargo(&words))?;
     test::services()?;

@@ -8,9 +8,9 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map(PathBuf::from).unwrap_or(here)
 }
 
-/// Cargo's target folder.
+/// Cargo's target folder; a relative one is below the root, where cargo is started.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// Cargo, the one that runs this.
@@ -18,6 +18,21 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
     command
+}
+
+/// What selects packages for cargo, beside targets by name. A foreign crate is compiled with the features that the
+/// selected packages ask for, and those that only their tests ask for count as soon as a test or an example is built.
+/// With this selection they are those of `cargo test --workspace`, whatever targets are named: so the circuits, which
+/// take minutes, are compiled once for tests, programs and benchmarks, and a program alone compiles no more than it
+/// needs and one small example.
+pub(crate) const SELECTION: [&str; 4] = ["--release", "--workspace", "--example", "sweep"];
+
+/// Builds programs of the workspace, and says where they are, in the same order.
+pub(crate) fn programs<const N: usize>(names: [&str; N]) -> Result<[PathBuf; N], String> {
+    let mut build = cargo(&["build"]);
+    build.args(SELECTION).args(names.iter().flat_map(|name| ["--bin", name]));
+    run(&mut build)?;
+    Ok(names.map(|name| target().join("release").join(name)))
 }
 
 /// Runs a command, shows it and its time, and fails if it does.

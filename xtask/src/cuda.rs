@@ -113,7 +113,7 @@ pub(crate) fn kernels(architectures: &[u32]) -> Result<PathBuf, String> {
 /// As [`kernels`], or what cargo says.
 pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
     let folder = kernels(&architectures(arguments)?)?;
-    build::plugin(command::cargo(&[]).env("CUZK_CUDA_KERNELS", &folder), "cuda")
+    build::plugin(build::alone("cuda").env("CUZK_CUDA_KERNELS", &folder), "cuda")
 }
 
 /// The numbers of `[--arch sm_90]...`.

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     build,
-    command::{self, cargo, root, target},
+    command::{self, cargo, programs, root, target},
     cuda,
 };
 
@@ -34,30 +34,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         command.env("CUZK_CUDA_KERNELS", &kernels);
         command
     };
-    build::plugin(&mut with_kernels(&[]), "cuda")?;
-    command::run(&mut cargo(&["build", "--release", "-p", "cuzk-cli", "-p", "cuzk-benches", "--bins"]))?;
-    let conformance = test_binary(&mut with_kernels(&[
-        "test",
-        "-p",
-        "cuzk-backend-cuda",
-        "--features",
-        "device",
-        "--test",
-        "device",
-    ]))?;
-    let byte_exact = test_binary(&mut cargo(&["test", "-p", "cuzk-tests", "--test", "cuda"]))?;
+    build::plugin(build::alone("cuda").env("CUZK_CUDA_KERNELS", &kernels), "cuda")?;
+    let [cuzk, bench] = programs(["cuzk", "device"])?;
+    let conformance = ["test", "--workspace", "--features", "cuzk-backend-cuda/device", "--test", "device"];
+    let conformance = test_binary(&mut with_kernels(&conformance))?;
+    let byte_exact = test_binary(&mut cargo(&["test", "--workspace", "--test", "cuda"]))?;
 
     let folder = target().join("device");
-    let release = target().join("release");
     fs::create_dir_all(folder.join("plugins")).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     let plugin = format!("{}cuzk_backend_cuda{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     copy_stripped(&target().join("plugins").join(&plugin), &folder.join("plugins").join(&plugin))?;
-    for (from, to) in [
-        (release.join("cuzk"), "cuzk"),
-        (release.join("device"), "bench"),
-        (conformance, "conformance"),
-        (byte_exact, "byte-exact"),
-    ] {
+    for (from, to) in [(cuzk, "cuzk"), (bench, "bench"), (conformance, "conformance"), (byte_exact, "byte-exact")] {
         copy_stripped(&from, &folder.join(to))?;
     }
     command::run(Command::new("cp").arg("-r").arg(root().join("tests/fixtures")).arg(&folder))?;

@@ -1,15 +1,17 @@
 //! Tests and benchmarks. Everything runs in the release profile: unoptimized cryptography is too slow to test.
 
+use std::process::Command;
+
 use crate::{
     build,
-    command::{self, cargo, exists},
+    command::{self, cargo, exists, programs},
     deps, python,
 };
 
 /// Every test that a contributor needs.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     // The tests of the plugin boundary load the CPU backend from a shared library.
-    build::run(&["--backend".into(), "cpu".into()])?;
+    build::with_the_workspace()?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if exists("cargo-nextest") {
         command::run(cargo(&["nextest", "run", "--workspace", "--release"]).args(&arguments))?;
@@ -31,21 +33,20 @@ fn standalone() -> Result<(), String> {
 /// What takes minutes or wants more of the machine: the recorded proofs of all circuits, the
 /// constraints of a whole partition of 32 GiB, and five hundred jobs through the daemon.
 pub(crate) fn oracle() -> Result<(), String> {
-    let run = |package, test, selection: &[&str]| {
-        let mut command = cargo(&["test", "--release", "-p", package, "--test", test, "--"]);
+    let run = |test, selection: &[&str]| {
+        let mut command = cargo(&["test", "--release", "--workspace", "--test", test, "--"]);
         command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
     };
-    run("cuzk-tests", "byte_exact", &["--include-ignored"])?;
-    run("cuzk-filecoin", "synthetic", &["--ignored"])?;
-    run("cuzk-daemon", "daemon", &["five_hundred", "--ignored"])
+    run("byte_exact", &["--include-ignored"])?;
+    run("synthetic", &["--ignored"])?;
+    run("daemon", &["five_hundred", "--ignored"])
 }
 
 /// The daemon's server with gRPC clients in Python, its metrics with promtool, and its page and the timeline's in Chromium.
 pub(crate) fn services() -> Result<(), String> {
     deps::services()?;
     let python = python::interpreter()?;
-    // Of the whole workspace, as the tests were built: for another selection of packages the circuits would be compiled once more.
-    for (test, filter) in [("server", ""), ("browser", ""), ("daemon", "python")] {
+    for (test, filter) in [("server", ""), ("browser", ""), ("daemon", "python"), ("daemon", "browser::")] {
         let mut command = cargo(&["test", "--workspace", "--release", "--test", test, filter, "--", "--ignored"]);
         command::run(command.args(["--test-threads", "1"]).env("CUZK_PYTHON", &python))?;
     }
@@ -56,12 +57,12 @@ pub(crate) fn services() -> Result<(), String> {
 pub(crate) fn schedules(arguments: &[String]) -> Result<(), String> {
     let number = arguments.first().map_or("100000", String::as_str);
     number.parse::<u64>().map_err(|e| format!("schedules {number}: {e}"))?;
-    let mut command =
-        cargo(&["test", "--release", "-p", "cuzk-engine", "--test", "engine", "random", "--", "--nocapture"]);
+    let mut command = cargo(&["test", "--release", "--workspace", "--test", "engine", "random", "--", "--nocapture"]);
     command::run(command.env("CUZK_ENGINE_SCHEDULES", number))
 }
 
 /// Benchmarks.
 pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
-    command::run(cargo(&["run", "--release", "-p", "cuzk-benches", "--bin", "proof", "--"]).args(arguments))
+    let [proof] = programs(["proof"])?;
+    command::run(Command::new(proof).current_dir(command::root()).args(arguments))
 }

@@ -33,7 +33,7 @@ use cuzk_prover::{
     matrices,
 };
 use cuzk_r1cs::Assignment;
-use cuzk_scheduler::{CircuitId as Registered, Pool, TotalBudget, Workers, units::parse_bytes};
+use cuzk_scheduler::{CircuitId as Registered, Pool, PoolUsage, TotalBudget, Workers, units::parse_bytes};
 use cuzk_tests::{Fixture, plugin_folder, recorded_seed};
 use cuzk_timeline::{Limits, Recorder, Summary, Timeline};
 
@@ -304,12 +304,15 @@ fn report(arguments: &Arguments, found: &Found, engine: &Engine<Bls12>, timeline
     for (pool, usage) in &status.memory {
         println!("{pool:?}: {usage:?}");
     }
-    let admitted: u64 = status
-        .memory
-        .iter()
-        .filter(|(pool, _)| *pool == Pool::Host || found.backend().name() == devices::CPU)
-        .map(|(_, usage)| usage.high_water)
-        .sum();
+    // The CPU's own memory is the process's; another device's pinned memory is taken as a whole when it is opened.
+    let on_cpu = found.backend().name() == devices::CPU;
+    let resident_bytes = |(pool, usage): &(Pool, PoolUsage)| match pool {
+        Pool::Host => usage.high_water,
+        Pool::Pinned if !on_cpu => usage.capacity,
+        Pool::Pinned | Pool::Device(_) if on_cpu => usage.high_water,
+        Pool::Pinned | Pool::Device(_) => 0,
+    };
+    let admitted: u64 = status.memory.iter().map(resident_bytes).sum();
     println!("resident: {} bytes without engine, peak {}, admitted at most {admitted}", run.empty, run.peak);
     let predicted = Some(("without engine + admitted".to_owned(), (run.empty + admitted) as f64));
     measurement("peak resident memory", run.peak as f64, "bytes", predicted).report(record)?;

@@ -1,15 +1,16 @@
 //! The command line's grammar and help texts.
 
-use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use cuzk_proto::Address;
+use cuzk_units::parse_duration;
 
-use crate::statement::Statement;
+use crate::statement::Submission;
 
 /// Measures a proving daemon, and asks it things.
 #[derive(Debug, Parser)]
-#[command(name = "cuzk-bench", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "cuzk-bench", version, propagate_version = true, after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -17,7 +18,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "\
+const AFTER: &str = "\
+Times are seconds, or numbers with ms, s, m, h, d: 90, 1.5s, 30m.
 Exit codes: 0 done, 1 a proof was not verified, 2 usage, 3 bad input, 4 missing key, 5 daemon or device, \
 6 the daemon has no room, 130 interrupted.";
 
@@ -27,8 +29,8 @@ pub(crate) struct Global {
     /// The daemon: host:port, http://host:port, https://host:port or unix:///path
     #[arg(short, long, global = true, value_name = "ADDR", default_value = "127.0.0.1:9820")]
     pub(crate) addr: Address,
-    /// How long a daemon that is not there is waited for, in seconds
-    #[arg(long, global = true, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    /// How long a daemon that is not there is waited for
+    #[arg(long, global = true, value_name = "TIME", default_value = "10", value_parser = parse_duration)]
     pub(crate) connect_limit: Duration,
     /// Certificates (PEM) of the authority that has signed the daemon's
     #[arg(long, global = true, value_name = "FILE")]
@@ -72,6 +74,13 @@ pub(crate) enum Command {
     },
     /// Print the daemon's metrics in Prometheus' text format
     Metrics,
+    /// Make vanilla proofs from the files of a sealed sector: `cuzk gen-vanilla` with its options, which `--help` lists
+    #[command(disable_help_flag = true)]
+    GenVanilla {
+        /// The options of `cuzk gen-vanilla`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
+        arguments: Vec<OsString>,
+    },
     /// Ask for proofs of several kinds, each at its rate, for a time
     Stress(StressArgs),
     /// Measure a batch for each number of partition workers and each concurrency, with a daemon started for it
@@ -81,7 +90,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct SingleArgs {
     #[command(flatten)]
-    pub(crate) statement: Statement,
+    pub(crate) submission: Submission,
     #[command(flatten)]
     pub(crate) limit: Limit,
     /// Where the proof goes: 192 bytes a partition
@@ -92,8 +101,8 @@ pub(crate) struct SingleArgs {
 /// How long a proof is waited for.
 #[derive(Debug, Args)]
 pub(crate) struct Limit {
-    /// How long a proof is waited for, in seconds
-    #[arg(long = "limit", value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    /// How long a proof is waited for
+    #[arg(long = "limit", value_name = "TIME", default_value = "1800", value_parser = parse_duration)]
     pub(crate) time: Duration,
 }
 
@@ -101,10 +110,10 @@ pub(crate) struct Limit {
 #[command(after_help = "\
 Examples:
   cuzk-bench batch -t porep --c1 c1.json -c 20 -j 20
-  cuzk-bench batch -t winning --vanilla vanilla.json --sector-size 32g --miner 1000 --randomness 3f…0a -c 5")]
+  cuzk-bench batch -t winning --vanilla vanilla.json --sector-size 32g --miner t01000 --randomness 3f…0a -c 5")]
 pub(crate) struct BatchArgs {
     #[command(flatten)]
-    pub(crate) statement: Statement,
+    pub(crate) submission: Submission,
     /// Proofs
     #[arg(short, long, value_name = "N", default_value = "1")]
     pub(crate) count: NonZeroU32,
@@ -117,23 +126,24 @@ pub(crate) struct BatchArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The plan is TOML: for each load how many proofs a minute, and what is proved, with the names of `batch`'s options.
-Files are relative to the plan.
+The plan is TOML: for each load how many proofs a minute, and what is proved, with the names of `batch`'s options;
+`sector` and `priority` stand beside the rate. Files are relative to the plan.
 
   [[load]]
   per_minute = 60
+  priority = \"low\"
   [load.statement]
   type = \"wpost\"
   vanilla = \"vanilla.json\"
   sector_size = \"2k\"
-  miner = 1000
+  miner = \"t01000\"
   randomness = \"38…3b\"")]
 pub(crate) struct StressArgs {
     /// What is asked for
     #[arg(value_name = "PLAN")]
     pub(crate) plan: PathBuf,
-    /// For how long, in seconds; what was asked for by then is waited for
-    #[arg(short, long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    /// For how long; what was asked for by then is waited for
+    #[arg(short, long, value_name = "TIME", default_value = "60", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     /// Proofs that may be under way; what is due beyond that is not asked for, and counted
     #[arg(short = 'j', long, value_name = "N", default_value = "1000")]
@@ -151,7 +161,7 @@ Each point has a daemon of its own, on a private socket and with a private journ
 that of --config.")]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
-    pub(crate) statement: Statement,
+    pub(crate) submission: Submission,
     /// Numbers of partitions that are synthesized at a time
     #[arg(long, value_name = "N,…", value_delimiter = ',', required = true)]
     pub(crate) partition_workers: Vec<NonZeroU32>,
@@ -164,11 +174,11 @@ pub(crate) struct SweepArgs {
     /// The daemon's configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The daemon; default: cuzk-daemon beside this program, else in PATH
+    /// The daemon; default: cuzk-daemon or `cuzk daemon` beside this program, else cuzk-daemon in PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) daemon: Option<PathBuf>,
-    /// How long a daemon may take to start, and to end, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    /// How long a daemon may take to start, and to end
+    #[arg(long, value_name = "TIME", default_value = "300", value_parser = parse_duration)]
     pub(crate) start_limit: Duration,
     /// Measure with the key not yet loaded
     #[arg(long)]
@@ -183,12 +193,6 @@ pub(crate) struct SweepArgs {
     pub(crate) limit: Limit,
 }
 
-/// Seconds, with a fraction if need be.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|e| format!("a number of seconds: {e}"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|e| format!("a number of seconds: {e}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,13 +200,5 @@ mod tests {
     #[test]
     fn the_grammar_is_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_are_seconds() {
-        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        for bad in ["", "ten", "-1", "inf", "NaN", "1e300"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! The verbs `single` and `batch`: the same proof once or many times, measured.
 
 use std::{
-    io::Write as _,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,6 +13,7 @@ use crate::{
     args::{BatchArgs, Global, SingleArgs},
     connect,
     failure::{Class, Failure},
+    files,
     load::{self, Asker, Done},
     observe::{Look, Observation},
     output::{self, Progress},
@@ -126,7 +126,8 @@ impl Measured {
                 "finish": mean(|d| Some(d.proved()?.finish_ms)),
             },
             "errors": errors,
-            "daemon": self.observation.json(&self.circuit),
+            "daemon": self.observation.json(),
+            "key": self.observation.key_json(&self.circuit),
         })
     }
 
@@ -148,13 +149,13 @@ impl Measured {
                 latency.max
             );
         }
-        text + &self.observation.text(&self.circuit)
+        text + &format!("{}\n{}", self.observation.text(), self.observation.key_text(&self.circuit))
     }
 }
 
 /// The verb `batch`.
 pub(crate) async fn run(global: &Global, args: &BatchArgs) -> Result<(), Failure> {
-    let work = Arc::new(args.statement.read(Path::new(""))?);
+    let work = Arc::new(args.submission.read(Path::new(""))?);
     let client = connect(global).await?;
     let progress = Progress::new(args.count.get().into(), global.json);
     let numbers = (args.count.get(), args.concurrency.get());
@@ -166,24 +167,14 @@ pub(crate) async fn run(global: &Global, args: &BatchArgs) -> Result<(), Failure
 
 /// The verb `single`.
 pub(crate) async fn single(global: &Global, args: &SingleArgs) -> Result<(), Failure> {
-    let work = Arc::new(args.statement.read(Path::new(""))?);
+    let work = Arc::new(args.submission.read(Path::new(""))?);
     let client = connect(global).await?;
     let progress = Progress::new(1, global.json);
     let measured = measure(&client, &work, (1, 1), args.limit.time, &progress).await?;
     progress.end();
     if let (Some(path), Some(end)) = (&args.out, measured.done.first().and_then(Done::proved)) {
-        write(path, &end.proof)?;
+        files::write(path, &end.proof)?;
     }
     output::print(global.json, || measured.json(), || measured.text())?;
     measured.failure().map_or(Ok(()), |failure| Err(failure.told()))
-}
-
-/// Writes a file under a temporary name and renames it when it is complete.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::input(format!("cannot write {}: {e}", path.display()));
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
 }

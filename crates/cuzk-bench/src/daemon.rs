@@ -1,7 +1,6 @@
 //! A daemon as a child, with a private socket and journal.
 
 use std::{
-    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -12,19 +11,10 @@ use cuzk_proto::{Address, Client, ClientOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use toml::{Table, Value};
 
-use crate::failure::{Class, Failure};
+use crate::{Class, Failure};
 
 /// How often it is looked whether a child has started or ended.
 const PERIOD: Duration = Duration::from_millis(50);
-
-/// The executable: the given one, else the one beside this program, else the one in PATH.
-pub(crate) fn executable(given: Option<&Path>) -> OsString {
-    if let Some(given) = given {
-        return given.into();
-    }
-    let beside = std::env::current_exe().ok().map(|this| this.with_file_name("cuzk-daemon"));
-    beside.filter(|file| file.is_file()).map_or_else(|| "cuzk-daemon".into(), Into::into)
-}
 
 /// The configuration of a point of a sweep: that of the file, with what the point decides.
 pub(crate) struct Derived {
@@ -81,7 +71,7 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts a daemon in a folder of its own, and returns when it answers.
     pub(crate) async fn start(
-        executable: &OsString,
+        mut command: Command,
         mut config: Derived,
         folder: &Path,
         limit: Duration,
@@ -97,14 +87,14 @@ impl Daemon {
         let io = |e: std::io::Error| Failure::input(format!("{}: {e}", folder.display()));
         fs::write(&file, config.text()).map_err(io)?;
         let output = fs::File::create(&log).map_err(io)?;
-        let mut command = Command::new(executable);
         command.arg("--config").arg(&file).stdin(Stdio::null());
         command.stdout(output.try_clone().map_err(io)?).stderr(output);
         for variable in config.variables() {
             command.env_remove(variable);
         }
-        let child =
-            command.spawn().map_err(|e| failed(format!("cannot start {}: {e}", executable.to_string_lossy())))?;
+        let child = command
+            .spawn()
+            .map_err(|e| failed(format!("cannot start {}: {e}", command.get_program().to_string_lossy())))?;
         let mut daemon = Self { child, folder: folder.to_owned(), limit };
         let started = Instant::now();
         let options = ClientOptions { connect_limit: Duration::ZERO, ..ClientOptions::default() };

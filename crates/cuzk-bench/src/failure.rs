@@ -1,57 +1,104 @@
-//! Why the program stops, by class: each class has its exit code, the same as those of `cuzk`.
+//! Why a program stops, by class: each class has its exit code, here and in `cuzk`.
 
 use std::{fmt, process::ExitCode};
 
+use clap::error::ErrorKind;
 use cuzk_proto::{ClientError, Code};
 
-/// A class of failure. The numbers are the exit codes.
+/// A class of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// A proof was not verified.
-    Verification = 1,
+pub enum Class {
+    /// A proof does not verify, or was not verified.
+    Verification,
     /// The command line makes no sense, or the server does not know the caller.
-    Usage = 2,
+    Usage,
     /// An input is malformed, or an output cannot be written.
-    Input = 3,
-    /// A key is missing or in use.
-    Key = 4,
-    /// The server or its device is missing or failed.
-    Device = 5,
-    /// The server has no room.
-    Memory = 6,
+    Input,
+    /// A key is malformed, missing, another circuit's, or in use.
+    Key,
+    /// A device, a backend or a server is missing or failed.
+    Device,
+    /// There is not enough memory, or the server has no room.
+    Memory,
     /// It was interrupted.
-    Interrupted = 130,
+    Interrupted,
+}
+
+impl Class {
+    /// The exit code of a program that stops for such a reason.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Verification => 1,
+            Self::Usage => 2,
+            Self::Input => 3,
+            Self::Key => 4,
+            Self::Device => 5,
+            Self::Memory => 6,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Verification => "verification",
+            Self::Usage => "usage",
+            Self::Input => "input",
+            Self::Key => "key",
+            Self::Device => "device",
+            Self::Memory => "memory",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// A failure with its class.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) class: Class,
-    pub(crate) message: String,
+pub struct Failure {
+    /// Its class.
+    pub class: Class,
+    /// What a person reads.
+    pub message: String,
     /// Whether a result that is printed already tells of it.
-    pub(crate) told: bool,
+    pub told: bool,
 }
 
 impl Failure {
-    pub(crate) fn new(class: Class, message: impl fmt::Display) -> Self {
+    /// A failure that nobody has heard of.
+    pub fn new(class: Class, message: impl fmt::Display) -> Self {
         Self { class, message: message.to_string(), told: false }
     }
 
     /// A failure that the printed result tells of.
-    pub(crate) fn told(self) -> Self {
+    #[must_use]
+    pub fn told(self) -> Self {
         Self { told: true, ..self }
     }
 
-    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+    /// Of [`Class::Usage`].
+    pub fn usage(message: impl fmt::Display) -> Self {
         Self::new(Class::Usage, message)
     }
 
-    pub(crate) fn input(message: impl fmt::Display) -> Self {
+    /// Of [`Class::Input`].
+    pub fn input(message: impl fmt::Display) -> Self {
         Self::new(Class::Input, message)
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.class as u8)
+    /// What a parser of command lines has to say, without the hints and the usage that follow after an empty line.
+    pub fn of_parser(error: &clap::Error) -> Self {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            // The help stands where the failure would.
+            return Self::usage("a subcommand or an argument is missing");
+        }
+        let text = error.render().to_string();
+        let first = text.split("\n\n").next().unwrap_or_default().trim();
+        Self::usage(first.strip_prefix("error: ").unwrap_or(first))
+    }
+
+    /// The exit code of its class.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.class.exit_code())
     }
 }
 
@@ -74,5 +121,18 @@ pub(crate) const fn class_of(error: &ClientError) -> Class {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         Self::new(class_of(&error), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_codes_and_names_of_their_own() {
+        use Class::*;
+        let all = [Verification, Usage, Input, Key, Device, Memory, Interrupted];
+        assert_eq!(all.map(Class::exit_code), [1, 2, 3, 4, 5, 6, 130]);
+        assert!(all.iter().all(|class| class.name() == format!("{class:?}").to_lowercase()));
     }
 }

@@ -83,7 +83,8 @@ impl Observation {
         self.after.status.gpus.iter().filter_map(|gpu| Some((gpu.ordinal, of(gpu.ordinal)?))).collect()
     }
 
-    pub(crate) fn json(&self, circuit: &str) -> Value {
+    /// The daemon and its devices.
+    pub(crate) fn json(&self) -> Value {
         let utilization = self.utilization();
         let devices: Vec<Value> = self
             .after
@@ -98,40 +99,54 @@ impl Observation {
                 })
             })
             .collect();
-        let tier = self.before.key_tier(circuit);
         json!({
             "version": self.after.status.version,
-            "peak_rss_bytes": self.after.peak_rss(),
+            "rss_before_bytes": whole(self.before.rss()),
+            "rss_after_bytes": whole(self.after.rss()),
+            "peak_rss_bytes": whole(self.after.peak_rss()),
             "devices": devices,
-            "key": {
-                "circuit": circuit,
-                "digest": self.after.key_digest(circuit),
-                "at_start": tier,
-                "cold": tier == "cold",
-            },
         })
     }
 
+    /// The key of a circuit: which one, and how near to a device it was at the start.
+    pub(crate) fn key_json(&self, circuit: &str) -> Value {
+        let tier = self.before.key_tier(circuit);
+        let digest = self.after.key_digest(circuit);
+        json!({ "circuit": circuit, "digest": digest, "at_start": tier, "cold": tier == "cold" })
+    }
+
     /// Lines for a person.
-    pub(crate) fn text(&self, circuit: &str) -> String {
-        let peak = self.after.peak_rss().map_or_else(|| "not told".to_owned(), |b| bytes(b as u64));
-        let mut text = format!("daemon       {}, peak RSS {peak}\n", self.after.status.version);
+    pub(crate) fn text(&self) -> String {
+        let told = |rss: Option<f64>| whole(rss).map_or_else(|| "not told".to_owned(), bytes);
+        let (before, after, peak) = (told(self.before.rss()), told(self.after.rss()), told(self.after.peak_rss()));
+        let version = &self.after.status.version;
+        let mut lines = vec![format!("daemon       {version}, RSS {before} before, {after} after, peak RSS {peak}")];
         let utilization = self.utilization();
         for gpu in &self.after.status.gpus {
             let driver = if gpu.driver.is_empty() { String::new() } else { format!(", driver {}", gpu.driver) };
             let busy = utilization
                 .get(&gpu.ordinal)
                 .map_or_else(|| "utilization not told".to_owned(), |busy| format!("{:.1} % busy", busy * 100.0));
-            text += &format!("device {:<6}{}: {}{driver}, {busy}\n", gpu.ordinal, gpu.backend, gpu.name);
+            lines.push(format!("device {:<6}{}: {}{driver}, {busy}", gpu.ordinal, gpu.backend, gpu.name));
         }
-        let digest = self.after.key_digest(circuit).unwrap_or_else(|| "not told".to_owned());
-        text + &format!("key          {circuit}, {} at the start, digest {digest}", self.before.key_tier(circuit))
+        lines.join("\n")
     }
+
+    /// A line on the key of a circuit.
+    pub(crate) fn key_text(&self, circuit: &str) -> String {
+        let digest = self.after.key_digest(circuit).unwrap_or_else(|| "not told".to_owned());
+        format!("key          {circuit}, {} at the start, digest {digest}", self.before.key_tier(circuit))
+    }
+}
+
+/// Bytes, which a metric tells as any other number.
+fn whole(bytes: Option<f64>) -> Option<u64> {
+    bytes.map(|bytes| bytes as u64)
 }
 
 /// Bytes for a person.
 pub(crate) fn bytes(n: u64) -> String {
-    indicatif::BinaryBytes(n).to_string()
+    cuzk_units::show_bytes(n)
 }
 
 #[cfg(test)]
@@ -153,11 +168,11 @@ mod tests {
         // 100 s with 10 busy, then 50 s with 40 busy: 50 of 150.
         let between = Observation::new(look(100.0, 0.1, Tier::Warm), look(150.0, 50.0 / 150.0, Tier::Hot));
         assert!((between.utilization()[&0] - 0.8).abs() < 1e-9);
-        let json = between.json("porep-2k");
-        assert_eq!((json["key"]["at_start"].as_str(), json["key"]["cold"].as_bool()), (Some("warm"), Some(false)));
-        assert!(json["peak_rss_bytes"].is_null(), "what is not told is not invented");
-        assert!(between.text("porep-2k").contains("fake: Fake, 80.0 % busy"));
-        assert_eq!(between.json("snap-2k")["key"]["at_start"], "cold");
+        let key = between.key_json("porep-2k");
+        assert_eq!((key["at_start"].as_str(), key["cold"].as_bool()), (Some("warm"), Some(false)));
+        assert!(between.json()["peak_rss_bytes"].is_null(), "what is not told is not invented");
+        assert!(between.text().contains("fake: Fake, 80.0 % busy"));
+        assert_eq!(between.key_json("snap-2k")["at_start"], "cold");
         let mut silent = between;
         silent.after.metrics = Metrics::default();
         assert!(silent.utilization().is_empty());

@@ -1,17 +1,21 @@
 //! What a person or a program reads.
 
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::{
+    ffi::OsString,
+    io::{ErrorKind, Write, stderr, stdout},
+    process::ExitCode,
+};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Prints a result: one JSON object, or text.
 ///
 /// # Errors
 /// Standard output cannot be written; a reader that has gone away is none.
-pub(crate) fn print(as_json: bool, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
+pub fn print(as_json: bool, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
     let line = if as_json { json().to_string() } else { text() };
     match writeln!(stdout().lock(), "{line}") {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
@@ -21,19 +25,36 @@ pub(crate) fn print(as_json: bool, json: impl FnOnce() -> Value, text: impl FnOn
     }
 }
 
-/// Prints a failure: on standard error, and as JSON on standard output if that is wanted and no result is there.
-pub(crate) fn failure(as_json: bool, failure: &Failure) {
+/// Prints a failure of a program: on standard error, and as JSON on standard output if that is wanted and no result is
+/// there.
+pub fn failure(program: &str, as_json: bool, failure: &Failure) {
     // Where it cannot be written, the exit code still tells.
-    let _ = writeln!(stderr().lock(), "cuzk-bench: {}", failure.message);
+    let _ = writeln!(stderr().lock(), "{program}: {}", failure.message);
     if as_json && !failure.told {
         failure_json(failure);
     }
 }
 
+/// Prints what a parser of command lines says instead of a command: help, the version, or a failure with its hints,
+/// and that as JSON on standard output, too, if `--json` stands among the arguments.
+pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    // Where it cannot be written, the exit code still tells.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    let failure = Failure::of_parser(error);
+    // There is no command yet, so that its flag is looked for by hand. What follows `--` is no flag.
+    if arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json") {
+        failure_json(&failure);
+    }
+    failure.exit_code()
+}
+
 /// Prints a failure as JSON on standard output.
-pub(crate) fn failure_json(failure: &Failure) {
-    let class = format!("{:?}", failure.class).to_lowercase();
-    let json = json!({ "error": failure.message, "class": class, "exit_code": failure.class as u8 });
+fn failure_json(failure: &Failure) {
+    let (class, exit_code) = (failure.class.name(), failure.class.exit_code());
+    let json = json!({ "error": failure.message, "class": class, "exit_code": exit_code });
     // Where it cannot be written, the exit code still tells.
     let _ = writeln!(stdout().lock(), "{json}");
 }

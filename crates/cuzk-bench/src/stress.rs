@@ -1,7 +1,6 @@
 //! The verb `stress`: proofs of several kinds, each at its rate, whether the daemon keeps up or not.
 
 use std::{
-    fs,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -16,10 +15,11 @@ use crate::{
     args::{Global, StressArgs},
     connect,
     failure::{Class, Failure},
+    files,
     load::{Asker, Done},
-    observe::{Look, bytes},
+    observe::{Look, Observation},
     output::{self, Progress},
-    statement::{Statement, Work},
+    statement::{StatementArgs, Submission, Urgency, Work},
     stats::Distribution,
 };
 
@@ -34,7 +34,9 @@ struct Plan {
 #[serde(deny_unknown_fields)]
 struct Load {
     per_minute: f64,
-    statement: Statement,
+    statement: StatementArgs,
+    sector: Option<u64>,
+    priority: Option<Urgency>,
 }
 
 /// A load whose input is read.
@@ -45,19 +47,21 @@ struct Source {
 }
 
 fn read(path: &Path) -> Result<Vec<Source>, Failure> {
-    let text = fs::read_to_string(path).map_err(|e| Failure::input(format!("cannot read {}: {e}", path.display())))?;
+    let text = files::read_text(path)?;
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let plan: Plan = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     if plan.load.is_empty() {
         return Err(wrong("there is no [[load]]".into()));
     }
     let base = path.parent().unwrap_or(Path::new(""));
-    let source = |(i, load): (usize, &Load)| {
+    let source = |(i, load): (usize, Load)| {
         let period = Duration::try_from_secs_f64(60.0 / load.per_minute).ok().filter(|p| !p.is_zero());
         let period = period.ok_or_else(|| wrong(format!("load {i}: per_minute = {}", load.per_minute)))?;
-        Ok(Source { work: Arc::new(load.statement.read(base)?), period })
+        let Load { statement, sector, priority, .. } = load;
+        let submission = Submission { statement, sector, priority };
+        Ok(Source { work: Arc::new(submission.read(base)?), period })
     };
-    plan.load.iter().enumerate().map(source).collect()
+    plan.load.into_iter().enumerate().map(source).collect()
 }
 
 /// When each load is due, merged: arrivals of load k are at `offset + i·period`, where the offset spreads the loads
@@ -96,6 +100,10 @@ struct Tally {
 impl Tally {
     fn completed(&self) -> usize {
         self.done.iter().filter(|done| done.proved().is_some()).count()
+    }
+
+    fn verified(&self) -> usize {
+        self.done.iter().filter_map(Done::proved).filter(|end| end.verified).count()
     }
 
     fn latency(&self) -> Option<Distribution> {
@@ -155,7 +163,8 @@ pub(crate) async fn run(global: &Global, args: &StressArgs) -> Result<(), Failur
     progress.end();
     let after = Look::take(&client).await?;
     let circuits = sources.iter().map(|s| s.work.circuit.clone()).collect();
-    let report = Report { circuits, tallies, elapsed, answers: Answered::take(&answers), before, after };
+    let observation = Observation::new(before, after);
+    let report = Report { circuits, tallies, elapsed, answers: Answered::take(&answers), interrupted, observation };
     output::print(global.json, || report.json(), || report.text())?;
     if interrupted {
         return Err(Failure::new(Class::Interrupted, "interrupted").told());
@@ -202,8 +211,8 @@ struct Report {
     tallies: Vec<Tally>,
     elapsed: Duration,
     answers: Answered,
-    before: Look,
-    after: Look,
+    interrupted: bool,
+    observation: Observation,
 }
 
 impl Report {
@@ -230,18 +239,19 @@ impl Report {
                     "held_back": tally.held_back,
                     "completed": tally.completed(),
                     "failed": tally.done.len() - tally.completed(),
+                    "verified": tally.verified(),
                     "latency": tally.latency().map(|latency| latency.json()),
+                    "key": self.observation.key_json(circuit),
                 })
             })
             .collect();
         json!({
             "elapsed_s": self.elapsed.as_secs_f64(),
+            "interrupted": self.interrupted,
             "loads": loads,
             "get_status": self.status_latency().map(|latency| latency.json()),
             "get_status_failed": self.answers.failed,
-            "rss_before_bytes": self.before.rss(),
-            "rss_after_bytes": self.after.rss(),
-            "peak_rss_bytes": self.after.peak_rss(),
+            "daemon": self.observation.json(),
         })
     }
 
@@ -252,9 +262,10 @@ impl Report {
             let latency = tally
                 .latency()
                 .map_or_else(String::new, |l| format!("; p50 {:.2} s, p95 {:.2} s, p99 {:.2} s", l.p50, l.p95, l.p99));
-            let (failed, held_back) = (asked - completed, tally.held_back);
+            let (failed, verified, held_back) = (asked - completed, tally.verified(), tally.held_back);
             lines.push(format!(
-                "{circuit:<13}{asked} asked for, {completed} completed, {failed} failed, {held_back} held back{latency}"
+                "{circuit:<13}{asked} asked for, {completed} completed, {failed} failed, {verified} verified, \
+                 {held_back} held back{latency}"
             ));
         }
         if let Some(status) = self.status_latency() {
@@ -262,15 +273,16 @@ impl Report {
             let failed = self.answers.failed;
             lines.push(format!("GetStatus    p50 {p50:.1} ms, p99 {p99:.1} ms, {failed} not answered"));
         }
-        let told = |rss: Option<f64>| rss.map_or_else(|| "not told".to_owned(), |rss| bytes(rss as u64));
-        let (before, after, peak) = (told(self.before.rss()), told(self.after.rss()), told(self.after.peak_rss()));
-        lines.push(format!("daemon       RSS {before} before, {after} after, {peak} at most"));
+        lines.push(self.observation.text());
+        lines.extend(self.circuits.iter().map(|circuit| self.observation.key_text(circuit)));
         lines.join("\n")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,17 +1,19 @@
 //! The verb `sweep`: a batch for each number of partition workers and each concurrency, each with a daemon of its own.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 
 use crate::{
     args::{Global, SweepArgs},
     batch::{self, Measured},
-    daemon::{self, Daemon, Derived},
+    daemon::{Daemon, Derived},
     failure::{Class, Failure},
+    files,
     observe::bytes,
     output::{self, Progress},
     plot::{self, Chart, Series},
+    program,
     statement::Work,
 };
 
@@ -64,12 +66,10 @@ impl Point {
 
 /// The verb `sweep`.
 pub(crate) async fn run(global: &Global, args: &SweepArgs) -> Result<(), Failure> {
-    let work = Arc::new(args.statement.read(Path::new(""))?);
+    let work = Arc::new(args.submission.read(Path::new(""))?);
     let config = match &args.config {
         None => String::new(),
-        Some(path) => {
-            fs::read_to_string(path).map_err(|e| Failure::input(format!("cannot read {}: {e}", path.display())))?
-        }
+        Some(path) => files::read_text(path)?,
     };
     let points = args.partition_workers.len() * args.concurrency.len();
     let progress = Progress::new(points as u64 * u64::from(args.count.get()), global.json);
@@ -94,8 +94,8 @@ pub(crate) async fn run(global: &Global, args: &SweepArgs) -> Result<(), Failure
         "cold": args.cold,
         "points": measured.iter().map(Point::json).collect::<Vec<_>>(),
     });
-    batch::write(&args.results, format!("{results:#}\n").as_bytes())?;
-    batch::write(&args.svg, plot::svg(&charts(&measured, &work.circuit)).as_bytes())?;
+    files::write(&args.results, format!("{results:#}\n").as_bytes())?;
+    files::write(&args.svg, plot::svg(&charts(&measured, &work.circuit)).as_bytes())?;
     output::print(global.json, || results, || table(&measured))?;
     measured.iter().find_map(Point::failure).map_or(Ok(()), |failure| Err(failure.told()))
 }
@@ -117,8 +117,8 @@ async fn point(
         .prefix("cuzk-sweep-")
         .tempdir()
         .map_err(|e| Failure::input(format!("cannot make a folder: {e}")))?;
-    let executable = daemon::executable(args.daemon.as_deref());
-    let (daemon, client) = Daemon::start(&executable, derived, folder.path(), args.start_limit).await?;
+    let program = program::daemon(args.daemon.as_deref());
+    let (daemon, client) = Daemon::start(program, derived, folder.path(), args.start_limit).await?;
     if !args.cold {
         client.preload(&work.circuit, Some(args.limit.time)).await?;
     }

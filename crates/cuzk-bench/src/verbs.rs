@@ -146,7 +146,7 @@ mod tests {
         };
         let text = status_text(&status);
         for part in
-            ["1.2 draining", "computes j7", "idle: no job", "snap-2k warm", "winning_post: 3 pending", "1.00 GiB"]
+            ["1.2 draining", "computes j7", "idle: no job", "snap-2k warm", "winning_post: 3 pending", "1.0 GiB"]
         {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }

@@ -225,7 +225,7 @@ fn a_batch_prints_each_proof_and_sums_up() {
         "6 completed, 0 failed, 6 verified",
         "s/proof",
         "proofs/min (3 at a time",
-        "peak RSS 2.00 GiB",
+        "peak RSS 2.0 GiB",
         "tin: Canned, driver 1.2, 100.0 % busy",
         "porep-2k, cold at the start, digest d1ge57",
     ] {
@@ -258,13 +258,10 @@ fn a_batch_as_json_is_one_object_with_all_that_a_measurement_needs() {
     assert!((per_proof.unwrap() * per_minute.unwrap() - 60.0).abs() < 1e-6);
     let daemon = &json["daemon"];
     assert_eq!(
-        (daemon["peak_rss_bytes"].as_f64(), daemon["key"]["digest"].as_str()),
+        (daemon["peak_rss_bytes"].as_f64(), json["key"]["digest"].as_str()),
         (Some(2_147_483_648.0), Some("d1ge57"))
     );
-    assert_eq!(
-        (daemon["key"]["cold"].as_bool(), daemon["devices"][0]["utilization"].as_f64()),
-        (Some(true), Some(1.0))
-    );
+    assert_eq!((json["key"]["cold"].as_bool(), daemon["devices"][0]["utilization"].as_f64()), (Some(true), Some(1.0)));
     assert_eq!(
         (daemon["devices"][0]["name"].as_str(), daemon["devices"][0]["driver"].as_str()),
         (Some("Canned"), Some("1.2"))
@@ -307,6 +304,60 @@ fn verbs_that_ask_one_thing() {
     assert_eq!(fs::read(out).unwrap(), [7; 192]);
 }
 
+/// A folder with this program, and a program `cuzk` that shows its arguments, if there is to be one.
+fn installed(with_cuzk: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_cuzk-bench"), folder.path().join("cuzk-bench")).unwrap();
+    if with_cuzk {
+        script(&folder.path().join("cuzk"), "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 4\n");
+    }
+    folder
+}
+
+fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn gen_vanilla_is_done_by_the_program_beside_it() {
+    let run = |folder: &tempfile::TempDir, arguments: &[&str]| {
+        let mut command = Command::new(folder.path().join("cuzk-bench"));
+        // No other cuzk than the one beside it.
+        Ran::from(command.args(arguments).env("PATH", "/nonexistent").output().unwrap())
+    };
+    let folder = installed(true);
+    for (given, passed) in [
+        (&["gen-vanilla", "-t", "winning", "--out", "v.json"][..], "<gen-vanilla><-t><winning><--out><v.json>"),
+        (&["gen-vanilla", "--help"], "<gen-vanilla><--help>"),
+        (&["--json", "gen-vanilla", "-t", "snap"], "<gen-vanilla><-t><snap><--json>"),
+    ] {
+        assert_eq!(run(&folder, given).ended_with(4).out, passed, "its end is that of the other");
+    }
+    let ran = run(&installed(false), &["--json", "gen-vanilla", "-t", "snap"]).ended_with(5);
+    assert!(ran.json()["error"].as_str().unwrap().contains("the program cuzk"), "{}", ran.out);
+}
+
+#[test]
+fn a_sweep_finds_the_daemon_that_came_with_it() {
+    let c1 = c1();
+    let sweep = |folder: &tempfile::TempDir| {
+        let mut command = Command::new(folder.path().join("cuzk-bench"));
+        command.args(["sweep", "--c1", &c1, "--partition-workers", "1", "-j", "1", "-c", "1"]);
+        // Results go where the program stands.
+        Ran::from(command.current_dir(folder.path()).env("PATH", "/nonexistent").output().unwrap()).ended_with(5)
+    };
+    let folder = installed(true);
+    let told = sweep(&folder).out;
+    assert!(told.contains("ended with exit status: 4: <daemon><--config><"), "{told}");
+    script(&folder.path().join("cuzk-daemon"), "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n");
+    let told = sweep(&folder).out;
+    assert!(told.contains("ended with exit status: 7: <--config><"), "{told}");
+    let told = sweep(&installed(false)).out;
+    assert!(told.contains("cannot start cuzk-daemon: "), "{told}");
+}
+
 #[test]
 fn an_interrupt_takes_back_what_is_under_way_and_reports_the_rest() {
     let served = Served::new(Inner { proof_time: Mutex::new(Duration::from_secs(60)), ..Inner::default() });
@@ -333,7 +384,7 @@ fn stress_asks_at_its_rates() {
     let vanilla = fixtures().join("winning/vanilla.json").display().to_string();
     let text = format!(
         "[[load]]\nper_minute = 600\n[load.statement]\ntype = 'porep'\nc1 = '{}'\n[[load]]\nper_minute = 120.0\n\
-         [load.statement]\ntype = 'winning'\nvanilla = '{vanilla}'\nsector_size = '2k'\nrandomness = '{}'\n",
+         [load.statement]\ntype = 'winning'\nvanilla = '{vanilla}'\nsector_size = '2k'\nminer = 't01000'\nrandomness = '{}'\n",
         c1(),
         "00".repeat(32)
     );
@@ -347,7 +398,10 @@ fn stress_asks_at_its_rates() {
         (Some(19), Some("winning-2k"))
     );
     assert!(json["get_status"]["count"].as_u64().unwrap() > 1 && json["get_status_failed"] == 0, "{json}");
-    assert_eq!(json["rss_after_bytes"], 1_073_741_824.0);
+    let daemon = &json["daemon"];
+    assert_eq!((&daemon["rss_after_bytes"], &daemon["devices"][0]["driver"]), (&1_073_741_824.into(), &"1.2".into()));
+    let (key, verified) = (&json["loads"][0]["key"], &json["loads"][0]["verified"]);
+    assert_eq!((&key["digest"], &key["cold"], verified), (&"d1ge57".into(), &true.into(), &19.into()));
 
     *served.canned.0.proof_time.lock().unwrap() = Duration::from_secs(3);
     let json = served.run(&["--json", "stress", &plan, "-d", "1", "-j", "5"]).ended_with(0).json();
@@ -363,9 +417,7 @@ const STAND_IN: &str = "#!/bin/sh\ntrap 'kill $!; exit 0' TERM\necho \"$2\" >> \
 fn a_sweep_has_a_daemon_for_each_point_and_writes_what_it_measured() {
     let served = Served::new(Inner::default());
     let daemon = served.path("daemon");
-    fs::write(&daemon, STAND_IN).unwrap();
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(&daemon, fs::Permissions::from_mode(0o755)).unwrap();
+    script(Path::new(&daemon), STAND_IN);
     let config = served.path("base.toml");
     fs::write(&config, "[synthesis]\npartition_workers = 1\nthreads = 3\n[daemon]\nlisten = '0.0.0.0:1'\n").unwrap();
     let (started, svg, results) = (served.path("started"), served.path("s.svg"), served.path("s.json"));
@@ -395,7 +447,9 @@ fn a_sweep_has_a_daemon_for_each_point_and_writes_what_it_measured() {
     assert_eq!(workers, [10, 10, 12, 12]);
     let written: Value = serde_json::from_slice(&fs::read(results).unwrap()).unwrap();
     assert_eq!(written["points"].as_array().unwrap().len(), 4);
-    assert_eq!(written["points"][3]["measured"]["completed"], 2, "{written}");
+    let measured = &written["points"][3]["measured"];
+    assert_eq!((&measured["completed"], &measured["key"]["digest"]), (&2.into(), &"d1ge57".into()), "{written}");
+    assert_eq!(measured["daemon"]["devices"][0]["name"], "Canned");
     assert!(
         ran.out.matches("COMPLETED").count() == 8 && ran.out.contains("workers at a time    s/proof"),
         "{}",

@@ -3,10 +3,12 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use cuzk_filecoin::{CircuitId, ProofKind, WindowPostVersion};
+use cuzk_bench::statement::{Hex32, Kind, Miner, SectorSize, StatementArgs, WindowVersion};
+use cuzk_filecoin::{CircuitId, WindowPostVersion};
 use cuzk_scheduler::Workers;
+use cuzk_units::{parse_bytes, parse_duration};
 
-use crate::size;
+use crate::limits::at_least_one_byte;
 
 /// Proves Filecoin's statements with Groth16, on whatever device a backend offers.
 #[derive(Debug, Parser)]
@@ -24,34 +26,54 @@ Exit codes: 0 done, 1 a proof does not verify, 2 usage, 3 bad input, 4 bad or mi
 /// What every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Backend to compute on: `cpu` is built in, any other name (or the path of a file) is a plugin; `auto`
-    /// takes the first plugin with a usable device, else the CPU, and says why
-    #[arg(long, global = true, default_value = "auto", value_name = "NAME")]
-    pub(crate) backend: String,
-    /// Device of the backend: its index, or its UUID or the beginning of it; default: the first that is usable
-    #[arg(long, global = true, value_name = "INDEX|UUID")]
-    pub(crate) device: Option<String>,
-    /// Where to look for plugins first (may be repeated); then CUZK_PLUGIN_DIR, then beside the executable
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(crate) plugin_dir: Vec<PathBuf>,
-    /// Threads on the host; 0: one a core
-    #[arg(long, global = true, default_value_t = 0, env = "RAYON_NUM_THREADS", value_name = "N",
-        value_parser = clap::value_parser!(u32).range(0..=1024))]
-    pub(crate) threads: u32,
-    /// The most device memory to use: 6GiB, 0.5GiB, or bytes; default: what the driver reports as free, less a margin.
-    /// For devices with memory of their own [env: CUZK_VRAM_LIMIT]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) vram_limit: Option<u64>,
-    /// The most pinned host memory to use for what does not fit the device; default: half of what is available
-    /// [env: CUZK_PINNED_LIMIT]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) pinned_limit: Option<u64>,
     /// Print one JSON object on standard output instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// More logging on standard error (-v, -vv, -vvv)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+}
+
+/// What a verb takes that computes on the host. An option that would do nothing for a verb is none of it.
+#[derive(Debug, Args)]
+pub(crate) struct HostArgs {
+    /// Threads on the host; 0: one a core
+    #[arg(long, global = true, default_value_t = 0, env = "RAYON_NUM_THREADS", value_name = "N",
+        value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub(crate) threads: u32,
+}
+
+/// Where plugins are.
+#[derive(Debug, Args)]
+pub(crate) struct PluginArgs {
+    /// Where to look for plugins first (may be repeated); then CUZK_PLUGIN_DIR, then beside the executable
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+}
+
+/// What a verb takes that computes on a device.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub(crate) struct DeviceArgs {
+    /// Backend to compute on: `cpu` is built in, any other name (or the path of a file) is a plugin; `auto`
+    /// takes the first plugin with a usable device, else the CPU, and says why
+    #[arg(long, default_value = "auto", value_name = "NAME")]
+    pub(crate) backend: String,
+    /// Device of the backend: its index, or its UUID or the beginning of it; default: the first that is usable
+    #[arg(long, value_name = "INDEX|UUID")]
+    pub(crate) device: Option<String>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    /// The most device memory to use: 6GiB, 0.5GiB, or bytes; default: what the driver reports as free, less a margin.
+    /// For devices with memory of their own [env: CUZK_VRAM_LIMIT]
+    #[arg(long, value_name = "SIZE", value_parser = at_least_one_byte)]
+    pub(crate) vram_limit: Option<u64>,
+    /// The most pinned host memory to use for what does not fit the device; default: half of what is available
+    /// [env: CUZK_PINNED_LIMIT]
+    #[arg(long, value_name = "SIZE", value_parser = at_least_one_byte)]
+    pub(crate) pinned_limit: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -63,10 +85,9 @@ pub(crate) enum Command {
     /// Make a proving key (insecure for production: real keys come from a ceremony)
     Setup(SetupArgs),
     /// Look at, convert or check a proving key
-    #[command(subcommand)]
-    Key(KeyCommand),
+    Key(KeyVerbs),
     /// List backends and devices: usable, or why not
-    Backends,
+    Backends(PluginArgs),
     /// Seal a 2 KiB sector, prove it, and let Filecoin's own verifier judge the proofs
     Demo(DemoArgs),
     /// Make vanilla proofs from the files of a sealed sector
@@ -78,6 +99,14 @@ pub(crate) enum Command {
         /// The daemon's options
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
         options: Vec<String>,
+    },
+    /// Measure a daemon, and ask it things: the program cuzk-bench with its verbs, which `cuzk bench --help` lists
+    // Parsed by `main`, as that of the daemon.
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// The bench's verb and options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+        arguments: Vec<String>,
     },
     /// Say what an engine would choose for a circuit on a machine that is described: workers, memory, what of the key
     /// stays on the device
@@ -93,16 +122,16 @@ pub(crate) enum Command {
 #[command(after_help = "\
 Examples:
   cuzk gen-vanilla -t winning --sector-size 32g --sector 7 --sealed s-t01000-7 --cache cache/s-t01000-7 \\
-    --comm-r … --miner 1000 --randomness … --out vanilla.json
-  cuzk gen-vanilla -t update … --updated-sealed update/s-t01000-7 --updated-cache update-cache/s-t01000-7 \\
+    --comm-r … --miner t01000 --randomness … --out vanilla.json
+  cuzk gen-vanilla -t snap … --updated-sealed update/s-t01000-7 --updated-cache update-cache/s-t01000-7 \\
     --comm-r-new … --comm-d-new … --out vanilla.json")]
 pub(crate) struct GenVanillaArgs {
-    /// Kind of the proofs: winning, window or update (a PoRep starts from the C1 that sealing writes)
-    #[arg(long, short = 't', value_enum)]
+    /// Kind of the proofs: winning, wpost or snap (a PoRep starts from the C1 that sealing writes)
+    #[arg(long = "type", short = 't', visible_alias = "kind", value_enum, value_name = "KIND")]
     pub(crate) kind: Kind,
     /// Sector size in bytes, or 2k, 8m, 512m, 32g, 64g
     #[arg(long, value_name = "SIZE")]
-    pub(crate) sector_size: String,
+    pub(crate) sector_size: SectorSize,
     /// Number of the sector
     #[arg(long, value_name = "N")]
     pub(crate) sector: u64,
@@ -114,15 +143,15 @@ pub(crate) struct GenVanillaArgs {
     pub(crate) cache: PathBuf,
     /// Commitment to the replica, 64 hexadecimal digits
     #[arg(long, value_name = "HEX")]
-    pub(crate) comm_r: String,
-    /// Proofs of spacetime: actor id of the storage provider (t01000 is 1000)
+    pub(crate) comm_r: Hex32,
+    /// Proofs of spacetime: the storage provider: t01000, f01000 or 1000
     #[arg(long, value_name = "ID")]
-    pub(crate) miner: Option<u64>,
+    pub(crate) miner: Option<Miner>,
     /// Proofs of spacetime: randomness, 64 hexadecimal digits
     #[arg(long, value_name = "HEX")]
-    pub(crate) randomness: Option<String>,
+    pub(crate) randomness: Option<Hex32>,
     /// WindowPoSt: how challenges are derived
-    #[arg(long, value_enum, default_value = "v1-1")]
+    #[arg(long, value_enum, default_value_t)]
     pub(crate) window_version: WindowVersion,
     /// Update: the updated replica
     #[arg(long, value_name = "FILE")]
@@ -132,13 +161,15 @@ pub(crate) struct GenVanillaArgs {
     pub(crate) updated_cache: Option<PathBuf>,
     /// Update: commitment to the updated replica, 64 hexadecimal digits
     #[arg(long, value_name = "HEX")]
-    pub(crate) comm_r_new: Option<String>,
+    pub(crate) comm_r_new: Option<Hex32>,
     /// Update: commitment to the new data, 64 hexadecimal digits
     #[arg(long, value_name = "HEX")]
-    pub(crate) comm_d_new: Option<String>,
+    pub(crate) comm_d_new: Option<Hex32>,
     /// Where the proofs go: a JSON array of base64 strings, as `prove --vanilla` and `cuzk-bench` take it
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
 }
 
 /// Arguments of `estimate`.
@@ -156,33 +187,38 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
     /// Memory of the machine; default: this one's
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// An NVIDIA device of the machine (may be repeated): its name (h200, h100, a100, l40s, rtx5090, rtx4090, rtx3090,
     /// rtx5070ti), or multiprocessors and free memory, such as 132x139GiB; default: none, the CPU computes
     #[arg(long, value_name = "NAME|NxSIZE")]
     pub(crate) gpu: Vec<Gpu>,
+    /// The most memory to use of each of these devices: 6GiB, 0.5GiB, or bytes; default: all that is free
+    #[arg(long, value_name = "SIZE", value_parser = at_least_one_byte, requires = "gpu")]
+    pub(crate) vram_limit: Option<u64>,
     /// Pinned memory of each device, from which sections of the key are streamed that do not fit it
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes, requires = "gpu")]
     pub(crate) pinned: u64,
     /// Partitions synthesized at a time: a number or `auto`
     #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
     pub(crate) partition_workers: Workers,
     /// Host memory for proofs; default: what the machine has, less the margin
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) budget: Option<u64>,
     /// Host memory that stays free
-    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = parse_bytes)]
     pub(crate) safety_margin: u64,
-    /// How long a witness takes with so many under way, if that is known: seconds
-    #[arg(long, value_name = "SECONDS", requires = "device_time", value_parser = seconds)]
+    /// How long a witness takes with so many under way, if that is known: 35.5s, 2m
+    #[arg(long, value_name = "TIME", requires = "device_time", value_parser = parse_duration)]
     pub(crate) synthesis: Option<Duration>,
-    /// How long the device takes for a partition, if that is known: seconds
-    #[arg(long, value_name = "SECONDS", requires = "synthesis", value_parser = seconds)]
+    /// How long the device takes for a partition, if that is known: 1.82s, 250ms
+    #[arg(long, value_name = "TIME", requires = "synthesis", value_parser = parse_duration)]
     pub(crate) device_time: Option<Duration>,
     /// Where the recorded matrices of circuits are kept; default: $XDG_CACHE_HOME/cuzk or ~/.cache/cuzk
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
 }
 
 /// An NVIDIA device that is described.
@@ -221,13 +257,8 @@ impl std::str::FromStr for Gpu {
             .ok()
             .filter(|n| (1..=1024).contains(n))
             .ok_or(format!("{units} multiprocessors: a number from 1 to 1024, or the name of a device: {known}"))?;
-        Ok(Self { multiprocessors, memory: size::parse(memory).map_err(|e| e.to_string())?, name })
+        Ok(Self { multiprocessors, memory: at_least_one_byte(memory)?, name })
     }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.strip_suffix('s').unwrap_or(text).parse::<f64>().map_err(|e| format!("seconds: {e}"))?;
-    Duration::try_from_secs_f64(number).map_err(|e| format!("seconds: {e}"))
 }
 
 /// Arguments of `simulate`.
@@ -262,86 +293,12 @@ pub(crate) struct TimelineArgs {
     pub(crate) perfetto: Option<PathBuf>,
 }
 
-/// A kind of statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
-    /// Proof of replication (from a C1 file)
-    Porep,
-    /// WinningPoSt
-    Winning,
-    /// WindowPoSt
-    #[value(alias = "wpost")]
-    Window,
-    /// SnapDeals sector update
-    #[value(alias = "snap")]
-    Update,
-}
-
-impl From<Kind> for ProofKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Porep => Self::PoRep,
-            Kind::Winning => Self::WinningPoSt,
-            Kind::Window => Self::WindowPoSt,
-            Kind::Update => Self::Update,
-        }
+/// The version of the published crates that says how challenges are derived.
+pub(crate) fn window_version(version: WindowVersion) -> WindowPostVersion {
+    match version {
+        WindowVersion::V1 => WindowPostVersion::V1,
+        WindowVersion::V1_1 => WindowPostVersion::V1_2,
     }
-}
-
-/// How WindowPoSt derives its challenges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WindowVersion {
-    /// By position among the deadline's sectors
-    V1,
-    /// By randomness and sector number alone (network version 19 and later)
-    V1_1,
-}
-
-impl From<WindowVersion> for WindowPostVersion {
-    fn from(version: WindowVersion) -> Self {
-        match version {
-            WindowVersion::V1 => Self::V1,
-            WindowVersion::V1_1 => Self::V1_2,
-        }
-    }
-}
-
-/// The statement: what is proved.
-#[derive(Debug, Args)]
-pub(crate) struct StatementArgs {
-    /// C1 file of a PoRep: {"SectorNum", "Phase1Out", "SectorSize"}, or the phase 1 output itself
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kind", "vanilla"])]
-    pub(crate) c1: Option<PathBuf>,
-    /// Vanilla proofs: a JSON array of base64 strings
-    #[arg(long, value_name = "FILE", requires = "kind", requires = "sector_size")]
-    pub(crate) vanilla: Option<PathBuf>,
-    /// Kind of the vanilla proofs
-    #[arg(long, short = 't', value_enum)]
-    pub(crate) kind: Option<Kind>,
-    /// Sector size in bytes, or 2k, 8m, 512m, 32g, 64g
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) sector_size: Option<String>,
-    /// Actor id of the storage provider (t01000 is 1000)
-    #[arg(long, value_name = "ID")]
-    pub(crate) miner: Option<u64>,
-    /// Randomness of a proof of spacetime, 64 hexadecimal digits
-    #[arg(long, value_name = "HEX")]
-    pub(crate) randomness: Option<String>,
-    /// WindowPoSt: number of the partition that the first vanilla proof belongs to
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    pub(crate) first_partition: u32,
-    /// WindowPoSt: how challenges are derived
-    #[arg(long, value_enum, default_value = "v1-1")]
-    pub(crate) window_version: WindowVersion,
-    /// Update: commitment to the old replica, 64 hexadecimal digits
-    #[arg(long, value_name = "HEX")]
-    pub(crate) comm_r_old: Option<String>,
-    /// Update: commitment to the new replica, 64 hexadecimal digits
-    #[arg(long, value_name = "HEX")]
-    pub(crate) comm_r_new: Option<String>,
-    /// Update: commitment to the new data, 64 hexadecimal digits
-    #[arg(long, value_name = "HEX")]
-    pub(crate) comm_d_new: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -349,8 +306,8 @@ pub(crate) struct StatementArgs {
 Examples:
   cuzk prove --c1 c1.json --out proof.bin
   cuzk prove --c1 c1.json --partition 3 --out proof-3.bin
-  cuzk prove -t winning --vanilla vanilla.json --sector-size 32g --miner 1000 --randomness 3f…0a --out proof.bin
-  cuzk prove -t update --vanilla vanilla.json --sector-size 2k --comm-r-old … --comm-r-new … --comm-d-new … --out proof.bin")]
+  cuzk prove -t winning --vanilla vanilla.json --sector-size 32g --miner t01000 --randomness 3f…0a --out proof.bin
+  cuzk prove -t snap --vanilla vanilla.json --sector-size 2k --comm-r-old … --comm-r-new … --comm-d-new … --out proof.bin")]
 pub(crate) struct ProveArgs {
     #[command(flatten)]
     pub(crate) statement: StatementArgs,
@@ -372,6 +329,8 @@ pub(crate) struct ProveArgs {
     /// Where the proof goes: 192 bytes a partition, in order
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
 }
 
 /// Which proving key.
@@ -423,6 +382,8 @@ pub(crate) struct VerifyArgs {
     /// The proof is of this partition alone
     #[arg(long, value_name = "K", conflicts_with = "public_inputs")]
     pub(crate) partition: Option<usize>,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
 }
 
 #[derive(Debug, Args)]
@@ -447,10 +408,12 @@ pub(crate) struct SetupArgs {
     pub(crate) format: KeyFormat,
     /// INSECURE: derive the key from this seed (64 hexadecimal digits), so that anybody can forge proofs; for tests
     #[arg(long, value_name = "HEX")]
-    pub(crate) insecure_seed: Option<String>,
+    pub(crate) insecure_seed: Option<Hex32>,
     /// Replace keys that are already there
     #[arg(long)]
     pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
 }
 
 /// A file format of proving keys.
@@ -460,6 +423,15 @@ pub(crate) enum KeyFormat {
     Params,
     /// The native format, loaded without decoding
     Native,
+}
+
+/// The verbs of `key`.
+#[derive(Debug, Args)]
+pub(crate) struct KeyVerbs {
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    #[command(subcommand)]
+    pub(crate) command: KeyCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -498,11 +470,37 @@ pub(crate) struct DemoArgs {
     /// Where the sector, the keys and the proofs go; made if missing
     #[arg(long, value_name = "DIR", default_value = "cuzk-demo")]
     pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+impl Command {
+    /// How many threads of the host it may use; 0: one a core.
+    pub(crate) fn threads(&self) -> u32 {
+        let host = match self {
+            Self::Prove(args) => &args.device.host,
+            Self::Setup(args) => &args.device.host,
+            Self::Demo(args) => &args.device.host,
+            Self::Verify(args) => &args.host,
+            Self::Key(verbs) => &verbs.host,
+            Self::GenVanilla(args) => &args.host,
+            Self::Estimate(args) => &args.host,
+            Self::Backends(_) | Self::Daemon { .. } | Self::Bench { .. } | Self::Simulate(_) | Self::Timeline(_) => {
+                return 0;
+            }
+        };
+        host.threads
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
 
     #[test]
     fn devices_are_described_by_name_or_numbers() {
@@ -512,7 +510,5 @@ mod tests {
         for wrong in ["h300", "x1GiB", "70x", "70xmuch", "0x8GiB", "4000x8GiB"] {
             assert!(gpu(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(seconds("1.5s"), Ok(Duration::from_millis(1500)));
-        assert!(seconds("-1").is_err());
     }
 }

@@ -4,7 +4,12 @@ use cuzk_backend::{Backend, DeviceInfo, Result};
 use cuzk_backend_cpu::CpuBackend;
 use cuzk_plugin::PluginBackend;
 
-use crate::{args::Global, device, failure::Failure, report};
+use crate::{
+    args::{Global, PluginArgs},
+    device,
+    failure::Failure,
+    report,
+};
 
 /// A backend as found.
 struct Row {
@@ -13,10 +18,10 @@ struct Row {
     devices: std::result::Result<Vec<DeviceInfo>, String>,
 }
 
-pub(crate) fn run(global: &Global) -> std::result::Result<(), Failure> {
+pub(crate) fn run(global: &Global, args: &PluginArgs) -> std::result::Result<(), Failure> {
     let cpu = CpuBackend;
     let mut rows = vec![row("cpu", format!("built in, version {}", cpu.version()), cpu.devices())];
-    for (name, path) in device::loader(global).available() {
+    for (name, path) in device::loader(args).available() {
         let origin = path.display().to_string();
         rows.push(match PluginBackend::open(&path) {
             Ok(backend) => row(&name, format!("{origin}, version {}", backend.version()), backend.devices()),

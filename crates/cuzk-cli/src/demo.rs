@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &DemoArgs) -> Result<(), Failure> {
         return again_with(&keys);
     }
     let started = Instant::now();
-    let chosen = device::open(global)?;
+    let chosen = device::open(&args.device)?;
     say(global, &format!("computing on {}", chosen.describe()));
     let sector = seal_sector(global, &args.dir)?;
     let statements: [Statement; 3] =

@@ -8,7 +8,7 @@ use cuzk_plugin::Loader;
 use cuzk_prover::devices::{self, CPU, Found, Request, Wanted};
 
 use crate::{
-    args::Global,
+    args::{DeviceArgs, PluginArgs},
     failure::{Class, Failure},
     limits::{Limit, Limits},
     report,
@@ -67,10 +67,10 @@ impl Chosen {
 }
 
 /// The loader of plugins: `--plugin-dir`, then `CUZK_PLUGIN_DIR`, then beside the executable.
-pub(crate) fn loader(global: &Global) -> Loader {
+pub(crate) fn loader(args: &PluginArgs) -> Loader {
     let from_environment: Vec<PathBuf> =
         std::env::var_os("CUZK_PLUGIN_DIR").map(|v| std::env::split_paths(&v).collect()).unwrap_or_default();
-    Loader::new(global.plugin_dir.clone(), from_environment)
+    Loader::new(args.plugin_dir.clone(), from_environment)
 }
 
 /// Pinned memory of a device before there is a plan: for the self-test and small results.
@@ -78,18 +78,18 @@ const FIRST_PINNED: u64 = 64 << 20;
 
 /// Opens the device that the command line asks for. There is no fall back: a backend that was named and cannot be used
 /// is an error.
-pub(crate) fn open(global: &Global) -> Result<Chosen, Failure> {
-    let limits = Limits::of(global)?;
+pub(crate) fn open(args: &DeviceArgs) -> Result<Chosen, Failure> {
+    let limits = Limits::of(args)?;
     let found = devices::find(&Request {
-        backend: global.backend.clone(),
-        devices: global.device.clone().map_or(Wanted::First, |wanted| Wanted::Named(vec![wanted])),
-        loader: loader(global),
+        backend: args.backend.clone(),
+        devices: args.device.clone().map_or(Wanted::First, |wanted| Wanted::Named(vec![wanted])),
+        loader: loader(&args.plugins),
     })?;
     let on_cpu = found.backend().name() == CPU;
-    let mut options = DeviceOptions { threads: global.threads, ..DeviceOptions::default() };
+    let mut options = DeviceOptions { threads: args.host.threads, ..DeviceOptions::default() };
     let bytes = |limit: &Option<Limit>| limit.as_ref().map(|limit| limit.bytes);
     if on_cpu {
-        limits.without_effect(CPU, global.backend == CPU)?;
+        limits.without_effect(CPU, args.backend == CPU)?;
     } else {
         options.device_memory_limit = bytes(&limits.vram).unwrap_or(0);
         options.pinned_bytes = FIRST_PINNED.min(bytes(&limits.pinned).unwrap_or(FIRST_PINNED));

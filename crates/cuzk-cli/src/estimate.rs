@@ -1,13 +1,13 @@
 //! `cuzk estimate`: what an engine would choose for a circuit on a machine that is described.
 
-use cuzk_backend::{Backend, BackendError, Device, DeviceOptions, Operation, Workspace};
-use cuzk_backend_cpu::CpuBackend;
+use cuzk_backend::{BackendError, Operation, Workspace};
 use cuzk_engine::{
     DescribedCircuit, DescribedDevice, EngineConfig, Estimate, EstimateError, Machine, MemoryConfig, estimate,
 };
 use cuzk_groth16::{CircuitShape, Sizing};
-use cuzk_prover::WitnessSize;
+use cuzk_prover::devices::CPU;
 use cuzk_scheduler::{StageTimes, TotalBudget};
+use cuzk_units::GIB;
 
 use crate::{
     args::{EstimateArgs, Global},
@@ -37,7 +37,13 @@ pub(crate) fn run(global: &Global, args: &EstimateArgs) -> Result<(), Failure> {
     } else {
         on_gpus(&config, &machine, args, &circuit)?
     };
-    report::print(global, || json(args, &machine, &found), || found.to_string().trim_end().to_owned())
+    report::print(global, || json(args, &machine, &found), || found.to_string().trim_end().to_owned())?;
+    match &found.refusal {
+        None => Ok(()),
+        Some(refusal) => {
+            Err(Failure::new(Class::Memory, format!("{} would be refused: {refusal}", args.circuit)).told())
+        }
+    }
 }
 
 /// The circuit's sizes: from its recorded matrices and a measured witness.
@@ -45,7 +51,7 @@ fn describe(args: &EstimateArgs) -> Result<DescribedCircuit, Failure> {
     let cache = files::cache_directory(args.cache_dir.as_deref())?;
     let r1cs = circuits::load(args.circuit, &cache)?;
     let shape = CircuitShape::of(&r1cs);
-    let witness = WitnessSize::cached(args.circuit, &cache)?;
+    let witness = circuits::witness(args.circuit, &cache)?;
     let assignment = witness.bound();
     Ok(DescribedCircuit {
         name: args.circuit.to_string(),
@@ -81,7 +87,7 @@ fn on_gpus(
         .zip(&sizings)
         .map(|(gpu, sizing)| DescribedDevice {
             name: format!("{} ({} multiprocessors)", gpu.name, gpu.multiprocessors),
-            device_bytes: cuzk_backend_cuda::usable_bytes(gpu.memory),
+            device_bytes: args.vram_limit.unwrap_or(u64::MAX).min(cuzk_backend_cuda::usable_bytes(gpu.memory)),
             pinned_bytes: args.pinned,
             last_resort: false,
             sizing: sizing as &dyn Sizing,
@@ -90,16 +96,18 @@ fn on_gpus(
     estimate(config, machine, &devices, circuit).map_err(refused)
 }
 
-/// The CPU computes: half of the machine's memory is its own, as when it is opened.
+/// The CPU computes, on all cores: half of the machine's memory is its own, and a pool of pinned memory as large as the
+/// backend's own choice.
 fn on_cpu(config: &EngineConfig, machine: &Machine, circuit: &DescribedCircuit) -> Result<Estimate, Failure> {
-    let backend = CpuBackend;
-    let device = Device::open(&backend, 0, &DeviceOptions { threads: 1, ..DeviceOptions::default() })?;
+    let sizing = |operation: &Operation, _room: u64| -> Result<Workspace, BackendError> {
+        cuzk_backend_cpu::workspace(machine.cores, operation)
+    };
     let devices = [DescribedDevice {
-        name: backend.name().to_owned(),
+        name: format!("{CPU} ({} cores)", machine.cores),
         device_bytes: machine.memory_bytes / 2,
-        pinned_bytes: device.memory()?.pinned.capacity,
+        pinned_bytes: (machine.memory_bytes / 8).min(GIB),
         last_resort: false,
-        sizing: &device,
+        sizing: &sizing,
     }];
     estimate(config, machine, &devices, circuit).map_err(refused)
 }

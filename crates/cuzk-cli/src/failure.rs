@@ -1,41 +1,22 @@
-//! Why the program stops, by class: each class has its exit code.
+//! Which class of failure each error of the crates below is. The classes and their exit codes are those of the bench.
 
-use std::{fmt, process::ExitCode};
+use std::{fmt, ops::Deref};
 
 use cuzk_backend::BackendError;
+pub(crate) use cuzk_bench::Class;
 use cuzk_filecoin::FilecoinError;
 use cuzk_groth16::{ProveError, ResidencyError, SetupError, VerifyError};
 use cuzk_keys::KeyError;
 use cuzk_plugin::LoadError;
 use cuzk_prover::{CircuitError, devices::FindError};
 
-/// A class of failure. The numbers are the exit codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// A proof does not verify.
-    Verification = 1,
-    /// The command line makes no sense.
-    Usage = 2,
-    /// An input file is malformed, or an output cannot be written.
-    Input = 3,
-    /// A key is malformed, missing, or another circuit's.
-    Key = 4,
-    /// A device or backend is missing or failed.
-    Device = 5,
-    /// Out of memory.
-    Memory = 6,
-}
-
-/// A failure with its class.
+/// A failure with its class, of this crate's own type for the conversions below.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) class: Class,
-    pub(crate) message: String,
-}
+pub(crate) struct Failure(cuzk_bench::Failure);
 
 impl Failure {
     pub(crate) fn new(class: Class, message: impl fmt::Display) -> Self {
-        Self { class, message: message.to_string() }
+        Self(cuzk_bench::Failure::new(class, message))
     }
 
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
@@ -46,8 +27,23 @@ impl Failure {
         Self::new(Class::Input, message)
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.class as u8)
+    /// A failure that the printed result tells of.
+    pub(crate) fn told(self) -> Self {
+        Self(self.0.told())
+    }
+}
+
+impl Deref for Failure {
+    type Target = cuzk_bench::Failure;
+
+    fn deref(&self) -> &cuzk_bench::Failure {
+        &self.0
+    }
+}
+
+impl From<cuzk_bench::Failure> for Failure {
+    fn from(failure: cuzk_bench::Failure) -> Self {
+        Self(failure)
     }
 }
 

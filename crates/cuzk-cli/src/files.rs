@@ -1,48 +1,22 @@
-//! Files that are read whole, and files that appear whole or not at all.
+//! Files and directories of a command.
 
-use std::{
-    fs::{File, Permissions},
-    io::{Read, Write},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// An input larger than this is a mistake: a C1 of ten partitions has 50 to 200 MB.
-const MAX_INPUT_BYTES: u64 = 1 << 30;
-
 /// Reads an input file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", path.display()));
-    // Before it is opened: opening a pipe waits for a writer.
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a directory" } else { "a device, pipe or socket" };
-        return Err(Failure::input(format!("cannot read {}: it is {what}", path.display())));
-    }
-    let file = File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > MAX_INPUT_BYTES {
-        let path = path.display();
-        return Err(Failure::input(format!("{path} has more than {MAX_INPUT_BYTES} bytes: this is no such input")));
-    }
-    Ok(bytes)
+    Ok(cuzk_bench::files::read(path)?)
 }
 
-/// Writes a file under a temporary name beside its own, and renames it when it is complete and on the disk.
+/// Writes a file, which appears whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::input(format!("cannot write {}: {e}", path.display()));
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    refuse_special(path)?;
-    // What the umask leaves of it, as for any other file.
-    let permissions = Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
+    Ok(cuzk_bench::files::write(path, bytes)?)
+}
+
+/// Refuses to replace what is not an ordinary file.
+pub(crate) fn refuse_special(path: &Path) -> Result<(), Failure> {
+    Ok(cuzk_bench::files::refuse_special(path)?)
 }
 
 /// Makes a directory and those above it.
@@ -57,16 +31,6 @@ pub(crate) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), Failur
         return Ok(());
     }
     Err(Failure::usage(format!("{} is already there; --overwrite replaces it", path.display())))
-}
-
-/// Refuses to replace what is not an ordinary file: a directory, a device, a pipe, a link.
-pub(crate) fn refuse_special(path: &Path) -> Result<(), Failure> {
-    match std::fs::symlink_metadata(path) {
-        Ok(metadata) if !metadata.is_file() => {
-            Err(Failure::input(format!("cannot write {}: something that is no ordinary file is there", path.display())))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Refuses to write a file over its own source.

@@ -1,40 +1,38 @@
 //! `cuzk gen-vanilla`: vanilla proofs from the files of a sealed sector.
 
-use cuzk_filecoin::{SealedFiles, prover_id_from_miner, write_vanilla_list};
+use cuzk_bench::statement::{Kind, Post, required};
+use cuzk_filecoin::{SealedFiles, write_vanilla_list};
 
 use crate::{
-    args::{GenVanillaArgs, Global, Kind},
+    args::{GenVanillaArgs, Global, window_version},
     failure::Failure,
     files, report,
-    statement::{hex32, sector_size},
+    statement::{prover_and_randomness, sector_size},
 };
 
 pub(crate) fn run(global: &Global, args: &GenVanillaArgs) -> Result<(), Failure> {
     files::refuse_special(&args.out)?;
-    let size = sector_size(&args.sector_size)?;
-    let comm_r = hex32("--comm-r", Some(&args.comm_r))?;
+    let size = sector_size(args.sector_size)?;
+    let comm_r = args.comm_r.0;
     let (sealed, cache, number) = (args.sealed.clone(), args.cache.clone(), args.sector);
     let sector = SealedFiles { size, number, sealed, cache, comm_r };
-    let post = || {
-        let miner = args.miner.ok_or_else(|| Failure::usage("--miner is missing"))?;
-        Ok::<_, Failure>((prover_id_from_miner(miner), hex32("--randomness", args.randomness.as_deref())?))
-    };
+    let post = || Post::new(args.miner, args.randomness).map(prover_and_randomness);
     let vanilla = match args.kind {
         Kind::Porep => return Err(Failure::usage("a PoRep is proved from the C1 file that sealing writes")),
         Kind::Winning => {
             let (prover, randomness) = post()?;
             sector.winning_vanilla(prover, randomness)?
         }
-        Kind::Window => {
+        Kind::Wpost => {
             let (prover, randomness) = post()?;
-            sector.window_vanilla(args.window_version.into(), prover, randomness)?
+            sector.window_vanilla(window_version(args.window_version), prover, randomness)?
         }
-        Kind::Update => {
+        Kind::Snap => {
             let (Some(sealed), Some(cache)) = (&args.updated_sealed, &args.updated_cache) else {
                 return Err(Failure::usage("--updated-sealed and --updated-cache are needed for an update"));
             };
-            let comm_r = hex32("--comm-r-new", args.comm_r_new.as_deref())?;
-            let comm_d = hex32("--comm-d-new", args.comm_d_new.as_deref())?;
+            let comm_r = required("--comm-r-new", args.comm_r_new)?.0;
+            let comm_d = required("--comm-d-new", args.comm_d_new)?.0;
             let updated = SealedFiles { size, number, sealed: sealed.clone(), cache: cache.clone(), comm_r };
             sector.update_vanilla(&updated, comm_d)?
         }

@@ -8,13 +8,13 @@ use cuzk_keys::{
 };
 
 use crate::{
-    args::{Global, KeyCommand},
+    args::{Global, KeyCommand, KeyVerbs},
     failure::{Class, Failure},
     files, keys, progress, report,
 };
 
-pub(crate) fn run(global: &Global, command: &KeyCommand) -> Result<(), Failure> {
-    match command {
+pub(crate) fn run(global: &Global, verbs: &KeyVerbs) -> Result<(), Failure> {
+    match &verbs.command {
         KeyCommand::Inspect { key } => inspect_key(global, key),
         KeyCommand::Convert { from, to, overwrite } => {
             files::refuse_existing(to, *overwrite)?;

@@ -5,7 +5,7 @@
 
 use std::{ffi::OsString, fmt};
 
-use crate::{args::Global, failure::Failure, size};
+use crate::{args::DeviceArgs, failure::Failure};
 
 /// A limit and who set it.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub(crate) struct Limits {
 impl Limits {
     /// # Errors
     /// A variable that counts is no size.
-    pub(crate) fn of(global: &Global) -> Result<Self, Failure> {
+    pub(crate) fn of(args: &DeviceArgs) -> Result<Self, Failure> {
         let limit = |option, typed, variable| limit(option, typed, variable, std::env::var_os(variable));
         Ok(Self {
-            vram: limit("--vram-limit", global.vram_limit, "CUZK_VRAM_LIMIT")?,
-            pinned: limit("--pinned-limit", global.pinned_limit, "CUZK_PINNED_LIMIT")?,
+            vram: limit("--vram-limit", args.vram_limit, "CUZK_VRAM_LIMIT")?,
+            pinned: limit("--pinned-limit", args.pinned_limit, "CUZK_PINNED_LIMIT")?,
         })
     }
 
@@ -63,6 +63,15 @@ impl Limits {
     }
 }
 
+/// The bytes of a limit. None at all would be no limit to a device.
+pub(crate) fn at_least_one_byte(text: &str) -> Result<u64, String> {
+    match cuzk_units::parse_bytes(text) {
+        Ok(0) => Err("expected at least 1 byte".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// What was typed, else what the variable says. An empty variable is as good as none.
 fn limit(
     option: &'static str,
@@ -74,7 +83,8 @@ fn limit(
         return Ok(Some(Limit { bytes, origin: Origin::Option(option) }));
     }
     let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
-    match value.to_str().ok_or(size::SizeError::Form).and_then(size::parse) {
+    // What is no Unicode is no size, whatever stands for its other characters.
+    match at_least_one_byte(&value.to_string_lossy()) {
         Ok(bytes) => Ok(Some(Limit { bytes, origin: Origin::Variable(variable) })),
         Err(why) => Err(Failure::usage(format!("{variable}={}: {why}", value.to_string_lossy()))),
     }
@@ -95,6 +105,7 @@ mod tests {
         assert_eq!(told(read(None, None)), None);
         assert_eq!(told(read(None, Some(""))), None);
         assert_eq!(told(read(None, Some("2 KiB"))), Some(("CUZK_VRAM_LIMIT=2048".to_owned(), 2048)));
+        assert!(read(None, Some("0 GiB")).unwrap_err().message.ends_with("at least 1 byte"));
         assert_eq!(told(read(Some(7), Some("nonsense"))), Some(("--vram-limit 7".to_owned(), 7)));
         let failure = read(None, Some("6 parsecs")).unwrap_err();
         assert_eq!(failure.class, Class::Usage);

@@ -63,7 +63,7 @@ pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
     let source = keys::open_to_prove(&key_path)?;
     let shape = CircuitShape::of(&r1cs);
     shape.check_counts(&source.counts())?;
-    let chosen = device::open(global)?;
+    let chosen = device::open(&args.device)?;
     // Witnesses of one circuit differ little in size: the first is what the plan is made for.
     let mut first = wanted.first().map(Witness::of).transpose()?;
     let sizes = first.as_ref().map_or_else(|| shape.any_assignment(), |w| assignment_shape(&w.assignment));

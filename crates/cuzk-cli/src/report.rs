@@ -1,10 +1,6 @@
 //! What a person or a program reads at the end.
 
-use std::{
-    io::{ErrorKind, Write},
-    path::Path,
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use cuzk_groth16::StageTimes;
 
@@ -19,35 +15,12 @@ pub(crate) fn print(
     json: impl FnOnce() -> serde_json::Value,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    let line = if global.json { json().to_string() } else { text() };
-    match writeln!(std::io::stdout().lock(), "{line}") {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::input(format!("cannot write standard output: {e}")))
-        }
-        _ => Ok(()),
-    }
+    Ok(cuzk_bench::output::print(global.json, json, text)?)
 }
 
 /// A path for JSON, which has no other bytes than UTF-8.
 pub(crate) fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Prints a failure: on standard error, and as JSON on standard output if that is wanted.
-pub(crate) fn failure(global: &Global, failure: &Failure) {
-    if global.json {
-        failure_json(failure);
-    }
-    // Where it cannot be written, the exit code still tells.
-    let _ = writeln!(std::io::stderr().lock(), "cuzk: {}", failure.message);
-}
-
-/// Prints a failure as JSON on standard output.
-pub(crate) fn failure_json(failure: &Failure) {
-    let class = format!("{:?}", failure.class).to_lowercase();
-    let json = serde_json::json!({ "error": failure.message, "class": class, "exit_code": failure.class as u8 });
-    // Where it cannot be written, the exit code still tells.
-    let _ = writeln!(std::io::stdout().lock(), "{json}");
 }
 
 /// Seconds with three digits.
@@ -82,5 +55,5 @@ pub(crate) fn peak_rss() -> Option<u64> {
 
 /// Bytes for a person.
 pub(crate) fn bytes(n: u64) -> String {
-    indicatif::BinaryBytes(n).to_string()
+    cuzk_units::show_bytes(n)
 }

@@ -12,13 +12,11 @@ use crate::{
     failure::Failure,
     files, keys, progress,
     report::{self, seconds},
-    statement::hex32,
 };
 
 pub(crate) fn run(global: &Global, args: &SetupArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let circuit = args.circuit;
-    let seed = args.insecure_seed.as_deref().map(|s| hex32("--insecure-seed", Some(s))).transpose()?;
     files::make_directory(&args.param_dir)?;
     let key_path = match args.format {
         KeyFormat::Params => args.param_dir.join(circuit.params_file_name()?),
@@ -28,14 +26,14 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> Result<(), Failure> {
     files::refuse_existing(&key_path, args.overwrite)?;
     files::refuse_existing(&vk_path, args.overwrite)?;
 
-    let chosen = device::open(global)?;
+    let chosen = device::open(&args.device)?;
     let spinner = progress::spinner(&format!("recording circuit {circuit}"));
     let r1cs = cuzk_filecoin::record(circuit)?;
     spinner.set_message(format!("making the keys of {circuit}: {} constraints", r1cs.n_constraints()));
     let stream = chosen.device.stream()?;
-    let key = match seed {
+    let key = match args.insecure_seed {
         None => setup::<Bls12>(&stream, &r1cs)?,
-        Some(seed) => setup_deterministic::<Bls12>(&stream, &r1cs, seed)?,
+        Some(seed) => setup_deterministic::<Bls12>(&stream, &r1cs, seed.0)?,
     };
     spinner.finish_and_clear();
     eprintln!("{}", key.provenance);

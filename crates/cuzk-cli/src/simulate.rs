@@ -8,15 +8,14 @@ use cuzk_scheduler::{
 use crate::{
     args::{Global, SimulateArgs},
     failure::Failure,
-    files, report,
+    report,
 };
 
 pub(crate) fn run(global: &Global, args: &SimulateArgs) -> Result<(), Failure> {
     let path = args.plan.display();
-    let bytes = files::read(&args.plan)?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| Failure::input(format!("{path}: {e}")))?;
+    let text = cuzk_bench::files::read_text(&args.plan)?;
     let plan: Plan =
-        toml::from_str(text).map_err(|e| Failure::input(format!("{path}: {}", e.to_string().trim_end())))?;
+        toml::from_str(&text).map_err(|e| Failure::input(format!("{path}: {}", e.to_string().trim_end())))?;
     let workers = if args.partition_workers.is_empty() {
         vec![plan.config.partition_workers]
     } else {

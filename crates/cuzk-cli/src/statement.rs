@@ -1,74 +1,70 @@
 //! From the command line to a statement.
 
+use std::path::Path;
+
+use cuzk_bench::statement::{Input, Post, StatementArgs, Vanilla};
 use cuzk_filecoin::{
-    SectorSize, Statement, UpdateStatement, WindowStatement, WinningStatement, parse_c1, parse_vanilla_list,
-    prover_id_from_miner,
+    FilecoinError, SectorSize, Statement, UpdateStatement, WindowPostVersion, WindowStatement, WinningStatement,
+    parse_c1, parse_vanilla_list, prover_id_from_miner,
 };
 
-use crate::{
-    args::{Kind, StatementArgs},
-    failure::Failure,
-    files,
-};
+use crate::{args::window_version, failure::Failure, files};
 
 /// Reads and checks the statement that the command line describes.
 pub(crate) fn read(args: &StatementArgs) -> Result<Statement, Failure> {
-    if let Some(c1) = &args.c1 {
-        let statement = parse_c1(&files::read(c1)?);
-        return Ok(statement.map_err(|e| Failure::input(format!("{}: {e}", c1.display())))?.into());
-    }
-    let (Some(path), Some(kind), Some(size)) = (&args.vanilla, args.kind, &args.sector_size) else {
-        return Err(Failure::usage("--c1 FILE, or --vanilla FILE with --kind and --sector-size"));
-    };
-    let named = |e: cuzk_filecoin::FilecoinError| Failure::input(format!("{}: {e}", path.display()));
-    let size = sector_size(size)?;
-    let vanilla = parse_vanilla_list(&files::read(path)?).map_err(named)?;
-    Ok(match kind {
-        Kind::Porep => return Err(Failure::usage("a PoRep is proved from a C1 file: --c1 FILE")),
-        Kind::Winning => {
-            let (prover, randomness) = post_arguments(args)?;
-            WinningStatement::new(size, prover, randomness, &vanilla).map_err(named)?.into()
+    Ok(match args.input()? {
+        Input::Porep { c1 } => {
+            let statement = parse_c1(&files::read(c1)?).map_err(named(c1))?;
+            let found = statement.circuit_id().sector_size;
+            if let Some(given) = args.sector_size.filter(|given| given.bytes() != found.bytes()) {
+                return Err(Failure::input(format!(
+                    "{}: the C1 of a sector of {found}, which --sector-size {given} contradicts",
+                    c1.display()
+                )));
+            }
+            if let (Some(miner), Some(sector)) = (args.miner, statement.sector_number()) {
+                statement.check_replica_id(&prover_id_from_miner(miner.0), sector).map_err(named(c1))?;
+            }
+            statement.into()
         }
-        Kind::Window => {
-            let (prover, randomness) = post_arguments(args)?;
-            let version = args.window_version.into();
-            WindowStatement::new(size, version, prover, randomness, args.first_partition, &vanilla)
-                .map_err(named)?
+        Input::Winning { vanilla, post } => {
+            let (size, proofs) = of(vanilla)?;
+            let (prover, randomness) = prover_and_randomness(post);
+            WinningStatement::new(size, prover, randomness, &proofs).map_err(named(vanilla.file))?.into()
+        }
+        Input::Window { vanilla, post, first_partition, version } => {
+            let (size, proofs) = of(vanilla)?;
+            let (prover, randomness) = prover_and_randomness(post);
+            let version: WindowPostVersion = window_version(version);
+            WindowStatement::new(size, version, prover, randomness, first_partition, &proofs)
+                .map_err(named(vanilla.file))?
                 .into()
         }
-        Kind::Update => {
-            let r_old = hex32("--comm-r-old", args.comm_r_old.as_deref())?;
-            let r_new = hex32("--comm-r-new", args.comm_r_new.as_deref())?;
-            let d_new = hex32("--comm-d-new", args.comm_d_new.as_deref())?;
-            UpdateStatement::new(size, r_old, r_new, d_new, &vanilla).map_err(named)?.into()
+        Input::Update { vanilla, comm_r_old, comm_r_new, comm_d_new } => {
+            let (size, proofs) = of(vanilla)?;
+            UpdateStatement::new(size, comm_r_old.0, comm_r_new.0, comm_d_new.0, &proofs)
+                .map_err(named(vanilla.file))?
+                .into()
         }
     })
 }
 
-fn post_arguments(args: &StatementArgs) -> Result<([u8; 32], [u8; 32]), Failure> {
-    let miner = args.miner.ok_or_else(|| Failure::usage("--miner is missing"))?;
-    Ok((prover_id_from_miner(miner), hex32("--randomness", args.randomness.as_deref())?))
+/// An error with the file that it is about.
+fn named(file: &Path) -> impl Fn(FilecoinError) -> Failure + '_ {
+    move |error| Failure::input(format!("{}: {error}", file.display()))
 }
 
-pub(crate) fn sector_size(text: &str) -> Result<SectorSize, Failure> {
-    if let Ok(bytes) = text.parse::<u64>() {
-        return SectorSize::try_from(bytes).map_err(Failure::usage);
-    }
-    let wanted = text.to_ascii_lowercase();
-    let found = SectorSize::ALL.into_iter().find(|size| {
-        let name = size.to_string();
-        wanted == name || wanted == format!("{name}ib")
-    });
-    found.ok_or_else(|| {
-        let known = SectorSize::ALL.map(|s| s.to_string()).join(", ");
-        Failure::usage(format!("--sector-size {text}: expected bytes, or one of {known}"))
-    })
+fn of(vanilla: Vanilla<'_>) -> Result<(SectorSize, Vec<Vec<u8>>), Failure> {
+    let proofs = parse_vanilla_list(&files::read(vanilla.file)?).map_err(named(vanilla.file))?;
+    Ok((sector_size(vanilla.sector_size)?, proofs))
 }
 
-/// 32 bytes in hexadecimal.
-pub(crate) fn hex32(flag: &str, text: Option<&str>) -> Result<[u8; 32], Failure> {
-    let text = text.ok_or_else(|| Failure::usage(format!("{flag} is missing")))?;
-    let bytes = hex::decode(text).map_err(|e| Failure::usage(format!("{flag}: {e}")))?;
-    let length = bytes.len();
-    bytes.try_into().map_err(|_| Failure::usage(format!("{flag}: {length} bytes, expected 32")))
+/// Prover id and randomness of a proof of spacetime.
+pub(crate) fn prover_and_randomness(post: Post) -> ([u8; 32], [u8; 32]) {
+    (prover_id_from_miner(post.miner.0), post.randomness.0)
+}
+
+/// The published crates' name of a size.
+pub(crate) fn sector_size(size: cuzk_bench::statement::SectorSize) -> Result<SectorSize, Failure> {
+    Ok(SectorSize::try_from(size.bytes())?)
 }

@@ -55,6 +55,15 @@ impl Stage {
             .unwrap()
     }
 
+    /// Proves the recorded partition 0 into a file, unless that was done; where its verifying key is.
+    fn proof_of_window(&self, proof: &Path) -> String {
+        if !proof.exists() {
+            let made = self.prove(proof, &[]);
+            assert_eq!(code(&made), 0, "{}", stderr(&made));
+        }
+        key_path().with_extension("vk").to_str().unwrap().to_owned()
+    }
+
     /// Proves the recorded partition 0 into a file, with more arguments.
     fn prove(&self, out: &Path, more: &[&str]) -> Output {
         let vanilla = fixture("window/vanilla-p0.json");
@@ -192,10 +201,12 @@ fn each_class_of_failure_has_its_exit_code() {
     let out = stage.path("never.bin");
     let empty = stage.path("empty");
     fs::write(&empty, "").unwrap();
-    let cases: [(i32, Vec<&str>, &str); 12] = [
+    let cases: [(i32, Vec<&str>, &str); 14] = [
         (2, vec!["prove", "--out", "x"], "--c1"),
         (2, vec!["frobnicate"], "frobnicate"),
-        (2, vec!["backends", "--vram-limit", "6 parsecs"], "KiB, MiB, GiB, TiB"),
+        (2, vec!["setup", "winning-2k", "--vram-limit", "6 parsecs"], "KiB, MiB, GiB, TiB"),
+        (2, vec!["setup", "winning-2k", "--vram-limit", "0"], "at least 1 byte"),
+        (2, vec!["prove", "-t", "wpost", "--c1", "x", "--out", "x"], "--vanilla"),
         (2, vec!["setup", "winning-2k", "--backend", "cpu", "--vram-limit", "6GiB"], "--vram-limit 6442450944"),
         (2, vec!["setup", "winning-2k", "--backend", "cpu", "--pinned-limit", "0.5GiB"], "--pinned-limit 536870912"),
         (3, vec!["prove", "--c1", "/nonexistent/c1.json", "--out", "x"], "/nonexistent/c1.json"),
@@ -230,7 +241,8 @@ fn usage_errors_are_json_too() {
         (&["prove", "--json"][..], "--c1"),
         (&["--json", "frobnicate"], "'frobnicate'"),
         (&["backends", "--json", "--threads", "many"], "--threads"),
-        (&["backends", "--vram-limit", "6 parsecs", "--json"], "KiB, MiB, GiB, TiB"),
+        (&["setup", "wpost-2k", "--vram-limit", "6 parsecs", "--json"], "KiB, MiB, GiB, TiB"),
+        (&["estimate", "--json", "nonsense-2k"], "nonsense-2k"),
         (&["--json"], "subcommand"),
         (&["--json", "key"], "subcommand"),
     ] {
@@ -248,6 +260,121 @@ fn usage_errors_are_json_too() {
         assert_eq!(code(&output), 2, "{arguments:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn what_a_verb_does_not_use_it_does_not_take() {
+    let stage = stage();
+    let file = key_path();
+    let file = file.to_str().unwrap();
+    let device =
+        [&["--backend", "cpu"][..], &["--device", "0"], &["--vram-limit", "6GiB"], &["--pinned-limit", "1GiB"]];
+    let verbs = [
+        &["verify", "--proof", file, "--c1", file][..],
+        &["key", "inspect", file],
+        &["backends"],
+        &["simulate", file],
+        &["timeline", file],
+        &["estimate", "wpost-2k"],
+    ];
+    for verb in verbs {
+        for option in device {
+            if verb[0] == "estimate" && option[0] == "--vram-limit" {
+                continue;
+            }
+            let output = stage.cuzk(&[verb, option].concat());
+            assert_eq!(code(&output), 2, "{verb:?} {option:?}: {}", stderr(&output));
+            assert!(stderr(&output).contains(option[0]), "{verb:?} {option:?}: {}", stderr(&output));
+        }
+    }
+    for verb in [&["backends"][..], &["simulate", file], &["timeline", file]] {
+        assert_eq!(code(&stage.cuzk(&[verb, &["--threads", "2"]].concat())), 2, "{verb:?}");
+    }
+}
+
+#[test]
+fn a_miner_is_a_number_or_an_address() {
+    let stage = stage();
+    let proof = stage.path("by-address.bin");
+    let meta = meta();
+    let (vanilla, out) = (fixture("window/vanilla-p0.json"), proof.to_str().unwrap());
+    let randomness = meta["randomness"].as_str().unwrap();
+    let number = meta["miner_id"].to_string();
+    for (miner, expected) in [(format!("t0{number}"), 0), (format!("f0{number}"), 0), (number, 0), ("f3abc".into(), 2)]
+    {
+        let mut arguments = vec!["verify", "-t", "window", "--sector-size", "2k", "--miner", &miner];
+        let vk = stage.proof_of_window(&proof);
+        arguments.extend(["--randomness", randomness, "--vanilla", vanilla.to_str().unwrap(), "--proof", out]);
+        let output = stage.cuzk(&[&arguments[..], &["--vk", &vk]].concat());
+        assert_eq!(code(&output), expected, "{miner}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_is_said_of_a_c1_must_be_true() {
+    let stage = stage();
+    let (c1, out) = (fixture("porep/c1.json"), stage.path("said.bin"));
+    let prove = |said: &[&str]| {
+        let fixed = ["prove", "-t", "porep", "--c1", c1.to_str().unwrap(), "--out", out.to_str().unwrap()];
+        stage.cuzk(&[&fixed[..], said].concat())
+    };
+    // There is no key for it, which is found out afterwards.
+    for (said, expected, named) in [
+        (["--miner", "t01000"], 4, "porep-2k"),
+        (["--miner", "t01001"], 3, "replica_id"),
+        (["--sector-size", "2KiB"], 4, "porep-2k"),
+        (["--sector-size", "8m"], 3, "--sector-size 8m"),
+    ] {
+        let output = prove(&said);
+        assert_eq!(code(&output), expected, "{said:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(named), "{said:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_sector_that_stands_twice_is_named() {
+    let stage = stage();
+    let vanilla: Vec<Value> = serde_json::from_slice(&fs::read(fixture("window/vanilla-p0.json")).unwrap()).unwrap();
+    let twice = stage.path("twice.json");
+    fs::write(&twice, serde_json::to_vec(&[&vanilla[..], &vanilla[..1]].concat()).unwrap()).unwrap();
+    let meta = meta();
+    let (miner, randomness) = (meta["miner_id"].to_string(), meta["randomness"].as_str().unwrap());
+    let first = meta["sectors"][0]["number"].as_u64().unwrap();
+    let out = stage.path("twice.bin");
+    let (twice, out) = (twice.to_str().unwrap(), out.to_str().unwrap());
+    let output = stage.cuzk(&[
+        "prove",
+        "-t",
+        "wpost",
+        "--sector-size",
+        "2k",
+        "--vanilla",
+        twice,
+        "--miner",
+        &miner,
+        "--randomness",
+        randomness,
+        "--out",
+        out,
+    ]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let told = stderr(&output);
+    assert!(told.contains(&format!("vanilla proof 2: sector {first} ")) && told.contains("twice.json"), "{told}");
+}
+
+#[test]
+fn the_bench_and_the_daemon_are_in_it() {
+    let stage = stage();
+    for (program, options) in [("bench", "sweep"), ("daemon", "--listen")] {
+        let help = stage.cuzk(&[program, "--help"]);
+        let text = String::from_utf8_lossy(&help.stdout).into_owned();
+        assert_eq!(code(&help), 0);
+        assert!(text.contains(options) && text.contains(&format!("cuzk {program}")), "{text}");
+        assert_eq!(code(&stage.cuzk(&["-v", program])), 2, "it comes first");
+    }
+    let nobody = ["bench", "--json", "status", "--connect-limit", "0", "--addr", "unix:///nonexistent/s"];
+    let output = stage.cuzk(&nobody);
+    assert_eq!((code(&output), &json(&output)["class"]), (5, &Value::from("device")));
 }
 
 #[test]

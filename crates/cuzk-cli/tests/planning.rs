@@ -62,6 +62,52 @@ fn a_bad_plan_is_bad_input_with_the_place() {
     assert_eq!(cuzk(&["simulate", "no-such-plan.toml"]).status.code(), Some(3));
 }
 
+#[test]
+fn an_estimate_that_does_not_fit_ends_so_with_its_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().to_str().unwrap();
+    let estimate =
+        |more: &[&str]| cuzk(&[&["estimate", "wpost-2k", "--cache-dir", cache, "--cores", "16"], more].concat());
+    let fits = estimate(&["--memory", "16GiB"]);
+    assert_eq!(fits.status.code(), Some(0), "{}", text(&fits.stderr));
+    assert!(text(&fits.stderr).contains(&format!("is kept in {cache}")), "{}", text(&fits.stderr));
+    let told = text(&fits.stdout);
+    assert!(told.contains("cpu (16 cores)") && told.contains("host memory: at most"), "{told}");
+    // The second one finds the recording, and says nothing of it.
+    let refused = estimate(&["--memory", "16GiB", "--budget", "1MiB"]);
+    assert_eq!(refused.status.code(), Some(6), "{}", text(&refused.stderr));
+    assert!(!text(&refused.stderr).contains(cache), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).starts_with("cuzk: wpost-2k would be refused: "), "{}", text(&refused.stderr));
+    let told = text(&refused.stdout);
+    assert!(told.contains("would be refused: ") && told.contains("host memory: at most"), "{told}");
+    let json = estimate(&["--memory", "16GiB", "--budget", "1MiB", "--json"]);
+    assert_eq!(json.status.code(), Some(6));
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(json["refused"].as_str().unwrap().contains("host"), "{json}");
+}
+
+#[test]
+fn an_estimate_is_for_the_machine_that_is_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().to_str().unwrap();
+    let estimate = |more: &[&str]| -> Value {
+        let out =
+            cuzk(&[&["estimate", "wpost-2k", "--cache-dir", cache, "--memory", "64GiB", "--json"], more].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let peak = |json: &Value| json["devices"][0]["predicted_peak_bytes"].as_u64().unwrap();
+    let device_pool = |json: &Value| json["pools"][2]["capacity_bytes"].as_u64().unwrap();
+    // Each core sums into buckets of its own.
+    assert!(peak(&estimate(&["--cores", "1"])) < peak(&estimate(&["--cores", "64"])));
+    let (whole, capped) = (estimate(&["--gpu", "h200"]), estimate(&["--gpu", "h200", "--vram-limit", "1GiB"]));
+    assert!(device_pool(&whole) > 130 << 30);
+    assert_eq!(device_pool(&capped), 1 << 30);
+    let without_gpu = cuzk(&["estimate", "wpost-2k", "--vram-limit", "1GiB"]);
+    assert_eq!(without_gpu.status.code(), Some(2), "{}", text(&without_gpu.stderr));
+    assert!(text(&without_gpu.stderr).contains("--gpu"), "{}", text(&without_gpu.stderr));
+}
+
 /// A device that is busy for 3 of 4 seconds, in the native form of a timeline.
 fn timeline() -> Vec<u8> {
     use cuzk_timeline::{IdleReason, JobId, Limits, Nanos, PartitionRef, Recorder, Span, Stage, TrackKind};

@@ -7,15 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use cuzk_backend::BackendError;
 use cuzk_curve::Bls12;
-use cuzk_engine::{Engine, Estimate, EstimateError};
+use cuzk_engine::{Engine, Estimate, EstimateError, StartError};
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::ResidencyError;
 use cuzk_prover::{
     CircuitError, Described, Directories, describe,
     keys::{KeyPaths, how_to_get},
 };
-use cuzk_scheduler::{Pool, Refusal, Shortage, units::show_bytes};
+use cuzk_scheduler::{DeviceId, Pool, Refusal, Shortage, units::show_bytes};
 
 /// After how long it is looked again whether there is a key of which a proof fits, while there was none.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -135,20 +136,16 @@ pub(crate) fn told(error: &CircuitError, directories: &Directories) -> String {
 
 /// What one partition lacks, with what it takes, what there is, and the settings that would help.
 fn lacks(described: &Described, estimate: Result<Estimate, EstimateError>) -> Option<String> {
-    let Described { circuit, exact } = described;
     let lacks = match estimate {
         Ok(Estimate { refusal: Some(Refusal::TooLarge { shortages }), .. }) => {
-            let least = if *exact { "" } else { "at least " };
             let told = shortages.iter().map(|Shortage { pool, requested, capacity }| {
                 let (takes, has, setting) = (show_bytes(*requested), show_bytes(*capacity), setting(*pool));
-                format!(
-                    "one partition and its key take {least}{takes} of {pool} memory, but there are {has}: {setting}"
-                )
+                format!("one partition and its key take {takes} of {pool} memory, but there are {has}: {setting}")
             });
             told.collect::<Vec<_>>().join(", ")
         }
         Err(EstimateError::Residency { cause, .. }) => match *cause {
-            ResidencyError::Device { .. } => format!("{cause}: {}", setting(Pool::Device(cuzk_scheduler::DeviceId(0)))),
+            ResidencyError::Device { .. } => format!("{cause}: {}", setting(Pool::Device(DeviceId(0)))),
             ResidencyError::Pinned { .. } => format!("{cause}: {}", setting(Pool::Pinned)),
             // Not a matter of memory; whoever asks for a proof is told.
             _ => return None,
@@ -156,7 +153,24 @@ fn lacks(described: &Described, estimate: Result<Estimate, EstimateError>) -> Op
         // It fits, or there is no device now, which the devices themselves tell.
         Ok(_) | Err(_) => return None,
     };
-    Some(format!("{}: {lacks}", circuit.name))
+    let Described { circuit, exact } = described;
+    let more = if *exact { "" } else { " (its matrices were not recorded here yet: it takes more than that)" };
+    Some(format!("{}: {lacks}{more}", circuit.name))
+}
+
+/// Why an engine does not start, with the setting that would help if that is known: a device tests itself first, which
+/// takes a few megabytes.
+pub(crate) fn start_error(error: &StartError) -> String {
+    match error {
+        StartError::Device { cause: BackendError::OutOfMemory { pool, .. }, .. } => {
+            let pool = match pool {
+                cuzk_backend::Pool::Device => Pool::Device(DeviceId(0)),
+                cuzk_backend::Pool::Pinned => Pool::Pinned,
+            };
+            format!("{error}: {}", setting(pool))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// What to change in a configuration so that a pool is larger.

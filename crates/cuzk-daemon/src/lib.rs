@@ -77,7 +77,7 @@ fn run(args: &DaemonArgs) -> ExitCode {
         Ok(Request::Serve { loaded, sources }) => (*loaded, sources),
         Err(errors) => return refuse(&errors, USAGE),
     };
-    let about = About::now("cuzk", env!("CARGO_PKG_VERSION"), option_env!("CUZK_COMMIT").unwrap_or_default());
+    let about = About::now(machine(), env!("CARGO_PKG_VERSION"), env!("CUZK_COMMIT"));
     let start = |config: &cuzk_server::config::Config| -> Result<Arc<dyn Prover>, ProverError> {
         let settings = Settings::new(config, |name| env::var_os(name))?;
         Ok(Arc::new(EngineProver::start(settings)?))
@@ -85,6 +85,15 @@ fn run(args: &DaemonArgs) -> ExitCode {
     match server::run(loaded, &sources, about, start) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&error, error.exit_code()),
+    }
+}
+
+/// The name of this machine, so that who looks at several knows which one it is.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "cuzk".to_owned(),
+        name => name.to_owned(),
     }
 }
 

@@ -73,10 +73,10 @@ impl EngineProver {
         let refused = |message: String| ProverError { message, exit_code: DEVICE };
         let found = devices::find(&settings.devices).map_err(|error| refused(error.to_string()))?;
         tracing::info!("computing on {}: {}", found.backend().name(), found.reason());
-        let recorder = Arc::new(Recorder::new("cuzk-daemon", Limits::default()));
+        let recorder = Arc::new(Recorder::new("cuzk-daemon", Limits::default()).resident());
         let specs = found.specs(&settings.memory);
         let engine = Engine::start_recorded(settings.engine.clone(), specs, Arc::clone(&recorder))
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(feasible::start_error(&error)))?;
         let news = engine.subscribe(NEWS);
         let gpu_workers = settings.engine.scheduler.gpu_workers_per_device * found.devices().len();
         let shared = Arc::new(Shared {

@@ -132,7 +132,7 @@ impl<C: Curve> Engine<C> {
         tracing::info!(host = resources.host, pinned = resources.pinned, "{machine:?}; {threads}");
         let scheduler = Scheduler::new(config.scheduler.clone(), resources)?;
         let pools = Pools {
-            synthesis: Pool::new("cuzk-synthesis", threads.synthesis, threads.per_synthesis)?,
+            synthesis: Pool::yielding("cuzk-synthesis", threads.synthesis, threads.per_synthesis)?,
             finish: Pool::new("cuzk-finish", threads.finish, 0)?,
             runtime: Pool::new("cuzk-runtime", threads.runtime, 0)?,
             callback: Pool::new("cuzk-callback", 1, 0)?,

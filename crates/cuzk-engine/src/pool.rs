@@ -26,7 +26,22 @@ pub(crate) struct Pool {
     name: String,
     /// Threads of the rayon pool that each thread's tasks run in; 0: none.
     inner_threads: usize,
+    /// Whether all of them leave the cores to other threads that are ready.
+    yielding: bool,
     shared: Arc<Shared>,
+}
+
+/// How far the threads of a pool step back, as the system's niceness: a ready thread of another pool gets three times
+/// their time, and runs at once rather than at the end of their turn.
+const STEP_BACK: i32 = 5;
+
+/// Lets the current thread leave its core to others that are ready.
+fn step_back() {
+    // Where niceness belongs to threads. Anybody may raise his own.
+    #[cfg(target_os = "linux")]
+    if let Err(e) = rustix::process::nice(STEP_BACK) {
+        tracing::debug!("the niceness of a thread stays as it is: {e}");
+    }
 }
 
 struct Shared {
@@ -54,9 +69,19 @@ impl Pool {
     /// Starts `threads` threads. Tasks run inside of a rayon pool of `inner_threads` threads that belongs to their
     /// thread alone, so that what they do in parallel stays there; with 0, none.
     pub(crate) fn new(name: &str, threads: usize, inner_threads: usize) -> io::Result<Self> {
+        Self::start(name, threads, inner_threads, false)
+    }
+
+    /// The same for work that keeps all cores busy for long: on Linux these threads yield to all others, so that
+    /// devices, and whoever asks, need not wait for the end of their turn.
+    pub(crate) fn yielding(name: &str, threads: usize, inner_threads: usize) -> io::Result<Self> {
+        Self::start(name, threads, inner_threads, true)
+    }
+
+    fn start(name: &str, threads: usize, inner_threads: usize, yielding: bool) -> io::Result<Self> {
         let state = State { tasks: VecDeque::new(), open: true, alive: 0, hanging: 0 };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let pool = Self { name: name.to_owned(), inner_threads, shared };
+        let pool = Self { name: name.to_owned(), inner_threads, yielding, shared };
         for _ in 0..threads {
             pool.start_thread()?;
         }
@@ -64,17 +89,20 @@ impl Pool {
     }
 
     fn start_thread(&self) -> io::Result<()> {
+        let begin: fn() = if self.yielding { step_back } else { || () };
         let inner = match self.inner_threads {
             0 => None,
             n => {
                 let name = self.name.clone();
                 let builder = rayon::ThreadPoolBuilder::new().num_threads(n);
-                Some(builder.thread_name(move |_| name.clone()).build().map_err(io::Error::other)?)
+                let builder = builder.thread_name(move |_| name.clone()).start_handler(move |_| begin());
+                Some(builder.build().map_err(io::Error::other)?)
             }
         };
         let shared = Arc::clone(&self.shared);
         shared.lock().alive += 1;
         let started = thread::Builder::new().name(self.name.clone()).spawn(move || {
+            begin();
             while let Some(task) = shared.next() {
                 // Tasks catch their own panics; one that escapes must not take the thread along.
                 let afterwards = catch_unwind(AssertUnwindSafe(|| match &inner {
@@ -190,6 +218,25 @@ mod tests {
         while pool.close(Duration::ZERO) > 0 {
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_threads_that_yield_step_back() {
+        let niceness = |pool: Pool| {
+            let (sender, receiver) = mpsc::channel();
+            pool.submit(Box::new(move || {
+                let own = rustix::process::nice(0).unwrap();
+                sender.send((own, rayon::broadcast(|_| rustix::process::nice(0).unwrap()))).unwrap();
+                Afterwards::Continue
+            }));
+            receiver.recv().unwrap()
+        };
+        let here = rustix::process::nice(0).unwrap();
+        assert_eq!(niceness(Pool::new("test", 1, 2).unwrap()), (here, vec![here; 2]));
+        let back = (here + STEP_BACK).min(19);
+        assert_eq!(niceness(Pool::yielding("test", 1, 2).unwrap()), (back, vec![back; 2]));
+        assert_eq!(rustix::process::nice(0).unwrap(), here, "the others stay as they are");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::Error;
 
 /// Ending of the name of a request whose job may not be on record.
 const PART: &str = ".part";
-/// Name of the file that only asks for room.
+/// Name of the file that only asks for room: it is made and removed.
 const PROBE: &str = "probe";
 
 /// A directory of requests.

@@ -44,8 +44,8 @@ pub enum Error {
     },
     /// Requests of accepted jobs are there, and the database does not know them. Nothing was removed or made.
     #[error(
-        "{} holds {files} requests of accepted jobs ({bytes} bytes), and {} {}. Nothing was removed. Put back the \
-         database that belongs to them; or, to go on without them, move that directory away: whoever waits for one of \
+        "{} holds requests of accepted jobs ({files} files, {bytes} bytes), and {} {}. Nothing was removed. Put back \
+         the database that belongs to them; or, to go on without them, move that directory away: whoever waits for one of \
          them has to send it again",
         requests.display(),
         database.display(),

@@ -53,8 +53,10 @@ struct Counts {
     over_limit: u64,
     /// Bytes for which the disk had no room when that was tried last.
     disk_full: Option<u64>,
-    /// Whether the disk or the database failed when it was used last.
+    /// Whether the database failed when it was used last.
     failing: bool,
+    /// Whether a request's file could not be made when that was tried last.
+    no_files: bool,
 }
 
 impl Counts {
@@ -65,7 +67,7 @@ impl Counts {
     fn refusing(&self) -> Option<Refusing> {
         let (in_use, limit) = (self.in_use(), self.options.max_bytes);
         let requested = self.over_limit.max(ROOM_PER_JOB);
-        if self.failing {
+        if self.failing || self.no_files {
             Some(Refusing::Failing)
         } else if let Some(needed) = self.disk_full {
             Some(Refusing::Disk { needed })
@@ -105,17 +107,17 @@ impl Shared {
         }
     }
 
-    /// A commit succeeded, so the disk and the database work.
+    /// A commit succeeded, so the database works.
     pub(crate) fn committed(&self) {
         let mut counts = self.counts();
         counts.usage.commits += 1;
         counts.failing = false;
     }
 
-    /// The disk or the database failed.
+    /// The database failed.
     pub(crate) fn broken(&self, error: &Error) {
         if error.is_full() {
-            self.disk_full(0, 0);
+            self.disk_full(PROBE_BYTES, 0);
         } else {
             self.counts().failing = true;
         }
@@ -125,11 +127,11 @@ impl Shared {
         self.counts().failing
     }
 
-    /// What a probe found: whether there is no room for so many bytes, and whether something fails.
-    pub(crate) fn probed(&self, disk_full: Option<u64>, failing: bool) {
+    /// What a probe found: whether there is no room for so many bytes, and whether no file can be made.
+    pub(crate) fn probed(&self, disk_full: Option<u64>, no_files: bool) {
         let mut counts = self.counts();
         counts.disk_full = disk_full;
-        counts.failing |= failing;
+        counts.no_files = no_files;
     }
 
     /// The disk has no room for so many bytes, which `jobs` new jobs needed.
@@ -189,7 +191,8 @@ impl Journal {
         settle_bodies(&bodies, &found, &contents)?;
         let in_files = contents.unfinished.values().filter(|job| job.in_file);
         let usage = Usage { request_bytes: in_files.map(|job| job.request_bytes).sum(), ..Usage::default() };
-        let state = Mutex::new(Counts { usage, options, over_limit: 0, disk_full: None, failing: false });
+        let state =
+            Mutex::new(Counts { usage, options, over_limit: 0, disk_full: None, failing: false, no_files: false });
         let shared = Arc::new(Shared { directory: directory.to_owned(), journal: contents.journal, state });
         let writer = Writer::new(store.clone(), bodies.clone(), shared.clone(), &contents, lock);
         writer.set_aside()?;
@@ -240,7 +243,7 @@ impl Journal {
             if error.is_full() {
                 self.shared.disk_full(bytes, 1);
             } else {
-                self.shared.broken(&error);
+                self.shared.counts().no_files = true;
             }
             return Err(error);
         }
@@ -260,8 +263,8 @@ impl Journal {
     /// Ends a job, and removes its request. When this returns, it is on disk.
     ///
     /// # Errors
-    /// [`Error::UnknownJob`], [`Error::AlreadyEnded`]; or it cannot be written: then ending it may be tried again, which
-    /// is [`Error::AlreadyEnded`] if it had come as far as the disk.
+    /// [`Error::UnknownJob`], [`Error::AlreadyEnded`]; or it cannot be written: then ending it may be tried again,
+    /// which is [`Error::AlreadyEnded`] if it had come as far as the disk.
     pub fn finish(&self, id: &str, outcome: Outcome, at_ms: u64) -> Result<(), Error> {
         let number = self.number(id)?;
         self.call(|reply| Operation::Finish { number, outcome, at_ms, reply })

@@ -23,6 +23,7 @@
 //! # A full disk
 //! With every job, room for its result is set aside in the database's file: [`Error::Full`] refuses new jobs, and those
 //! that were accepted can end. [`Options::max_bytes`] does the same before the disk is full ([`Error::OverBudget`]).
+//! [`Usage::refusing`] tells that new jobs are refused, also before one is, if [`Journal::probe`] is called regularly.
 //! This holds on file systems that overwrite in place; one that copies on write, or compresses zeros, promises nothing.
 //! Where files may have a limited size (`RLIMIT_FSIZE`), `SIGXFSZ` is to be ignored.
 //!

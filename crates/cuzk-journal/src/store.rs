@@ -20,8 +20,9 @@ use crate::{
     record::{JOBS, META, NAMES, REQUESTS, RESULTS, State, Stored},
 };
 
-/// The pages of a journal of ten thousand jobs fit several times.
-const CACHE_BYTES: usize = 16 << 20;
+/// Pages that stay in memory: those of what is under way, of the names that are looked up, and on the ways to them. A
+/// kept job has about 600 bytes, so this is what ended jobs take of memory at most.
+const CACHE_BYTES: usize = 4 << 20;
 /// Below this the database's file is not worth being made smaller.
 const COMPACT_FROM: u64 = 4 << 20;
 

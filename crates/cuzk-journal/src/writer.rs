@@ -14,7 +14,7 @@ use crate::{
     journal::{INLINE_MAX, Shared},
     lock::Lock,
     record::{JOBS, META, NAMES, REQUESTS, RESULTS, Stored},
-    store::{Contents, Store},
+    store::{Contents, Store, failed},
 };
 
 /// Set aside for each result beside its bytes: its record is written anew, in pages that are not shared yet.
@@ -182,7 +182,7 @@ impl Writer {
         }
     }
 
-    /// Answers probes. While the disk or the database fails, they stay in the batch: only a commit can tell.
+    /// Answers probes. While the database fails, they stay in the batch: only a commit can tell.
     fn probe(&self, batch: Vec<Operation>) -> Vec<Operation> {
         let mut rest = Vec::new();
         for operation in batch {
@@ -190,11 +190,15 @@ impl Writer {
                 rest.push(operation);
                 continue;
             };
-            let (full, broken) = match room.and_then(|()| self.set_aside_for(ROOM_PER_JOB + INLINE_MAX)) {
-                Ok(()) => (None, false),
-                Err(error) => (Some(bytes).filter(|_| is_full(&error)), !is_full(&error)),
-            };
-            self.shared.probed(full, broken);
+            let no_files = room.as_ref().is_err_and(|error| !is_full(error));
+            let database = self.set_aside_for(ROOM_PER_JOB + INLINE_MAX);
+            let full = [&room, &database].into_iter().any(|room| room.as_ref().is_err_and(is_full));
+            self.shared.probed(full.then_some(bytes), no_files);
+            if let Err(error) = database.map_err(|cause| failed(&self.shared.directory, redb::Error::Io(cause)))
+                && !error.is_full()
+            {
+                self.shared.broken(&error);
+            }
             if self.shared.is_failing() {
                 rest.push(Operation::Probe { room: Ok(()), bytes, reply });
             } else {

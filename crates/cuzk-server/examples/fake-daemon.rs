@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     };
     let about = About::now("fake", env!("CARGO_PKG_VERSION"), "");
     let outcome = server::run(loaded, &sources, about, |_| {
+        tracing::info!(target: "cuzk_server::example", "the prover is made");
         let options = fake::FakeOptions {
             workers: usize::try_from(number("FAKE_WORKERS", 1)).unwrap_or(1),
             partition_time: Duration::from_millis(number("FAKE_PARTITION_MS", 5)),

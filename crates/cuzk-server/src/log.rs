@@ -65,7 +65,7 @@ impl Log {
 fn directives(filter: &LogFilter) -> String {
     let directive = |part: &str| match part.trim().parse::<LevelFilter>() {
         Ok(level) if level > LevelFilter::WARN => format!("{},cuzk={level}", LevelFilter::WARN),
-        _ => part.to_owned(),
+        _ => part.trim().to_owned(),
     };
     filter.0.split(',').map(directive).collect::<Vec<_>>().join(",")
 }
@@ -82,7 +82,7 @@ mod tests {
             ("warn", "warn"),
             ("off", "off"),
             ("info,cuzk_engine=debug", "warn,cuzk=info,cuzk_engine=debug"),
-            ("info, storage_proofs_core=info", "warn,cuzk=info, storage_proofs_core=info"),
+            ("info, storage_proofs_core=info", "warn,cuzk=info,storage_proofs_core=info"),
             ("cuzk_server[call{job=a}]=trace", "cuzk_server[call{job=a}]=trace"),
         ] {
             let directives = directives(&LogFilter(given.to_owned()));

@@ -10,6 +10,7 @@ use std::{
 
 use cuzk_proto::v1::{Priority, SubmitProofRequest};
 use cuzk_timeline::Timeline;
+use serde::Serialize;
 
 /// Proves what requests ask for. All methods may be called from several threads; those that say so take long and are
 /// called where that does no harm.
@@ -27,7 +28,8 @@ pub trait Prover: Send + Sync + 'static {
     /// A look at devices, memory and keys.
     fn look(&self) -> Look;
 
-    /// What was done in the last `minutes`.
+    /// What was done in the last `minutes`. A job is called there by the name that it was [ordered](Order::job) with,
+    /// which is the one that callers know.
     fn timeline(&self, minutes: f64) -> Timeline;
 
     /// Brings a circuit's key to the devices. Takes as long as that takes.
@@ -252,8 +254,8 @@ pub struct Look {
     pub unable: Option<String>,
 }
 
-/// A device at one moment.
-#[derive(Clone, Debug, PartialEq)]
+/// A device at one moment; as JSON, what `/status` has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceLook {
     /// Its number here.
     pub index: u32,
@@ -279,21 +281,24 @@ pub struct DeviceLook {
     pub busy: f64,
 }
 
-/// A pool of memory at one moment, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A pool of memory at one moment, in bytes; as JSON, what `/status` has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PoolLook {
     /// `host`, `pinned` or `device 0`.
     pub name: String,
     /// Reserved now.
+    #[serde(rename = "reserved_bytes")]
     pub reserved: u64,
     /// The most that was ever reserved.
+    #[serde(rename = "peak_bytes")]
     pub peak: u64,
     /// What may be reserved.
+    #[serde(rename = "capacity_bytes")]
     pub capacity: u64,
 }
 
-/// A key that takes memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A key that takes memory; as JSON, what `/status` has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyLook {
     /// Name of the circuit.
     pub circuit: String,
@@ -307,8 +312,9 @@ pub struct KeyLook {
     pub digest: Option<String>,
 }
 
-/// How near to a device a key is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How near to a device a key is; as JSON, its name in lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// On a device.
     Hot,

@@ -1,9 +1,9 @@
 //! Texts for callers: without what says more of this machine than its callers need to know.
 //!
 //! * Paths. A word with a slash or a backslash in it is taken for one, whatever it begins with, except for a few that
-//!   are no paths (`MB/s`, `3/10`, `I/O`); it is better to hide too much. In quotes, the whole quotation is hidden, so a
-//!   path with blanks in it has to be quoted, as `Debug` does. The name of a file alone stays: it says what is missing,
-//!   and not where.
+//!   are no paths (`MB/s`, `3/10`, `I/O`); it is better to hide too much. In quotes, the whole quotation is hidden, so
+//!   a path with blanks in it has to be quoted, as `Debug` does. The name of a file alone stays: it says what is
+//!   missing, and not where.
 //! * The numbers that a prover gives to jobs. Callers know another name for theirs.
 //!
 //! Whatever is said to callers of a job passes here once, before it is kept, so that nothing that is kept has to be

@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    CircuitId, CustomStage, Dropped, IdleGap, IdleReason, JobEvent, JobMark, Nanos, Outcome, Pool, PoolUse, Sample,
-    Span, Stage, StageClass, StageId, Timeline, Track, TrackId, TrackKind,
+    CircuitId, CustomStage, Dropped, IdleGap, IdleReason, JobEvent, JobId, JobMark, Nanos, Outcome, Pool, PoolUse,
+    Sample, Span, Stage, StageClass, StageId, Timeline, Track, TrackId, TrackKind,
 };
 
 /// How much a [`Recorder`] keeps. When there is more, the oldest go first, and are counted.
@@ -95,6 +95,17 @@ impl<T> Ring<T> {
         Self { items: VecDeque::with_capacity(capacity), capacity, dropped: 0 }
     }
 
+    /// Makes the space resident, which use would do little by little.
+    fn make_resident(&mut self, any: T)
+    where
+        T: Clone,
+    {
+        if self.items.is_empty() {
+            self.items.resize(self.capacity, any);
+            self.items.clear();
+        }
+    }
+
     /// Adds an item and hands those to `drop` that have to go: the oldest if there is no room, and all that ended
     /// before `horizon`.
     fn push(&mut self, item: T, horizon: Nanos, end: impl Fn(&T) -> Nanos, mut drop: impl FnMut(T)) {
@@ -165,6 +176,20 @@ impl Recorder {
         };
         let (title, origin) = (title.into(), Instant::now());
         Self { title, origin, started_unix_ms: None, limits, records: Mutex::new(records) }
+    }
+
+    /// Makes the space for all that its limits allow resident now. A process that lives long and records all the time
+    /// then has its final size from the start, and whatever grows later is something else.
+    #[must_use]
+    pub fn resident(self) -> Self {
+        let (track, zero) = (TrackId(0), Nanos::ZERO);
+        let mut records = self.lock();
+        records.spans.make_resident(Span::new(track, Stage::Queue, zero, zero));
+        records.gaps.make_resident(IdleGap { track, start: zero, end: zero, reason: IdleReason::NoWork });
+        records.samples.make_resident((0, Sample { at: zero, in_use: 0 }));
+        records.marks.make_resident(JobMark { job: JobId(0), at: zero, event: JobEvent::Completed });
+        drop(records);
+        self
     }
 
     /// States the time of day of its start, for whoever compares a timeline with a log.
@@ -431,6 +456,14 @@ mod tests {
         assert_eq!(values(0), [(2, 2), (3, 3), (4, 4), (5, 5)], "the repeated value is not recorded");
         assert_eq!(values(1), [(0, 9)]);
         assert_eq!(timeline.dropped.samples, 3);
+    }
+
+    #[test]
+    fn a_recorder_that_is_resident_has_recorded_nothing() {
+        let recorder = Recorder::new("resident", Limits::default()).resident();
+        let timeline = recorder.snapshot(recorder.now());
+        assert!(timeline.spans.is_empty() && timeline.gaps.is_empty() && timeline.marks.is_empty());
+        assert_eq!(recorder.dropped(), Dropped::default());
     }
 
     #[test]

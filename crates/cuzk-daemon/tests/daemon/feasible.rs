@@ -4,11 +4,12 @@ use tonic::Code;
 
 use crate::common::{Daemon, WINDOW, WINNING, accepts, request};
 
-/// A budget of one pool that holds not one partition of any circuit, and the setting that the daemon names.
-const TOO_SMALL: [(&str, &str, &str); 3] = [
-    ("memory.total_budget=1MiB", "of host memory, but there are 1.0 MiB", "raise memory.total_budget"),
-    ("backend.vram_limit=1MiB", "of device memory", "raise backend.vram_limit"),
-    ("backend.pinned_limit=4KiB", "of pinned memory", "raise backend.pinned_limit"),
+/// A machine, what it has too little of for any circuit, and the setting that the daemon names.
+const TOO_SMALL: [(&[&str], &str, &str); 3] = [
+    (&["memory.total_budget=1MiB"], "of host memory, but there are 1.0 MiB", "raise memory.total_budget"),
+    (&["backend.vram_limit=8MiB"], "of device memory", "raise backend.vram_limit"),
+    // So little that a key has to be streamed, and no room to stream it from.
+    (&["backend.vram_limit=20MiB", "backend.pinned_limit=4KiB"], "of pinned memory", "raise backend.pinned_limit"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,9 +23,11 @@ async fn a_budget_that_holds_no_partition_is_told_before_the_first_job() {
         assert!(accepts(circuit, &client.wait(&job, None).await.unwrap().proof));
     }
     assert_eq!(daemon.terminate(), Some(0));
-    for (budget, takes, setting) in TOO_SMALL {
+    for (machine, takes, setting) in TOO_SMALL {
         let directory = tempfile::tempdir().unwrap();
-        let daemon = Daemon::start(directory.path(), &["--status-listen", "127.0.0.1:0", "--set", budget]);
+        let mut options = vec!["--status-listen", "127.0.0.1:0"];
+        machine.iter().for_each(|setting| options.extend(["--set", setting]));
+        let daemon = Daemon::start(directory.path(), &options);
         let client = daemon.client().await;
         let (status, body) = daemon.get("/readyz");
         let log = daemon.log();

@@ -106,14 +106,33 @@ async fn load(jobs: usize) {
     if jobs < 500 {
         return;
     }
-    let at = |proofs: usize| sizes.iter().find(|(done, _)| *done >= proofs as u64).map_or(0, |(_, bytes)| *bytes);
-    let (early, late) = (at(total.proved / 2), at(total.proved - 1));
-    println!("resident after half of them {early} bytes, at the end {late}: {:+.2} %", growth(early, late));
-    assert!(late < early + early / 20, "memory grows: {early} to {late} bytes");
+    let warm: Vec<(f64, f64)> = sizes
+        .iter()
+        .filter(|(proved, _)| *proved >= total.proved as u64 / 10)
+        .map(|(proved, bytes)| (*proved as f64, *bytes as f64))
+        .collect();
+    let growth = growth(&warm);
+    let (first, last) = (warm[0].1 / 1e6, warm[warm.len() - 1].1 / 1e6);
+    println!(
+        "resident after a tenth of them {first:.1} MB, at the end {last:.1} MB, slope {growth:+.2} % over the run"
+    );
+    assert!(growth < 1.0, "memory grows by {growth:.2} % over the run");
 }
 
-fn growth(early: u64, late: u64) -> f64 {
-    (late as f64 / early as f64 - 1.0) * 100.0
+/// By how many percent of its mean the second number grows over all points, by the line of least squares.
+fn growth(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>()
+        / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
+    slope * (points[points.len() - 1].0 - points[0].0) / y * 100.0
+}
+
+#[test]
+fn growth_is_that_of_a_line() {
+    let line: Vec<_> = (0..=100).map(|n| (f64::from(n), 99.0 + f64::from(n) / 50.0)).collect();
+    assert!((growth(&line) - 2.0).abs() < 1e-9);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -141,6 +141,9 @@ async fn jobs_are_called_by_their_ids_in_logs_and_timelines() {
     let (status, timeline) = daemon.get("/timeline");
     assert!(status == 200 && timeline.contains(&job), "{status} {timeline}");
     assert!(!timeline.contains("\"winning-2k 0\""), "{timeline}");
+    let (_, metrics) = daemon.get("/metrics");
+    let commit = metrics.split_once("commit=\"").unwrap().1.split('"').next().unwrap();
+    assert!(commit == "unknown" || matches!(commit.len(), 40 | 64), "{commit}");
     let log = daemon.log();
     assert!(log.contains(&format!("job={job}")) || log.contains(&format!("job=\"{job}\"")), "{log}");
     // Libraries that are not ours are quiet unless something is wrong.
@@ -169,7 +172,14 @@ fn mistakes_end_with_a_line_and_their_code() {
     assert!(code == Some(5) && said.contains('7'), "{code:?} {said}");
     let (code, said) = run(&["--backend", "cpu", "--set", "pipeline.partition_workers=100000"]);
     assert!(code == Some(2) && said.contains("at most 4096"), "{code:?} {said}");
+    let (code, said) = run(&["--backend", "cpu", "--set", "backend.vram_limit=1MiB", "--listen", "127.0.0.1:0"]);
+    assert!(code == Some(5) && said.contains("device memory") && said.contains("raise backend.vram_limit"), "{said}");
     let preload = ["--backend", "cpu", "--set", "memory.preload=porep-2k", "--listen", "127.0.0.1:0"];
     let (code, said) = run(&[&preload[..], &["--param-cache", directory.path().to_str().unwrap()]].concat());
     assert!(code == Some(4) && said.contains("no key for porep-2k"), "{code:?} {said}");
+
+    // The service manager does not try again what stays so, and does try what may not.
+    let unit = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/cuzk-daemon.service")).unwrap();
+    let line = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+    assert_eq!(line.split(' ').collect::<Vec<_>>(), ["2", "4"]);
 }

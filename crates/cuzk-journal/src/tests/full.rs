@@ -53,8 +53,10 @@ fn the_limit_refuses_with_numbers() {
     assert_eq!(std::fs::read_dir(directory.path().join("requests")).unwrap().count(), 1);
     // As long as such a job does not fit, it says so, though smaller ones do.
     journal.accept(job("c", 3), &[b"small"]).unwrap();
-    let told = |refusing| matches!(refusing, Some(Refusing::Limit { requested: r, limit: l, .. }) if (r, l) == (requested, limit));
-    assert!(told(journal.usage().refusing), "{:?}", journal.usage());
+    match journal.usage().refusing {
+        Some(Refusing::Limit { requested: r, limit: l, .. }) => assert_eq!((r, l), (requested, limit)),
+        other => panic!("{other:?}"),
+    }
     journal.finish(&first, Outcome::Completed(vec![0; 400]), 1).unwrap();
     assert_eq!((journal.usage().request_bytes, journal.usage().refusing), (0, None));
     // What would never fit says nothing about others.

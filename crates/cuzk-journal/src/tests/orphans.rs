@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{disk::Simulated, job};
-use crate::{Error, Journal, Options, Outcome};
+use crate::{Error, Journal, Options, Outcome, Refusing};
 
 fn open(directory: &Path) -> Result<Journal, Error> {
     Journal::open(directory, Options::default())
@@ -65,9 +65,7 @@ fn a_lost_database_costs_no_request() {
             let Error::Orphans { files, bytes, empty, .. } = &error else { panic!("{what}: {error}") };
             assert_eq!((*files, *bytes, *empty), (3, 3 * LARGE as u64, true), "{what}");
             let text = error.to_string();
-            assert!(
-                text.contains("3 requests") && text.contains("150000 bytes") && text.contains("is missing or empty")
-            );
+            assert!(text.contains("3 files") && text.contains("150000 bytes") && text.contains("is missing or empty"));
         }
     }
     let length = u64::from_le_bytes(whole[24..32].try_into().unwrap()) as usize;
@@ -156,6 +154,27 @@ fn a_request_that_is_lost_costs_its_own_job() {
     }
     journal.check_request(&records[2]).unwrap();
     assert_eq!(journal.request(&ids[2]).unwrap(), vec![2; LARGE]);
+}
+
+#[test]
+fn requests_that_cannot_be_written_are_told_until_they_can() {
+    let (directory, _) = journal(1);
+    let journal = open(directory.path()).unwrap();
+    let (requests, aside) = (directory.path().join("requests"), directory.path().join("aside"));
+    fs::rename(&requests, &aside).unwrap();
+    assert_eq!(journal.usage().refusing, None);
+    journal.probe();
+    for _ in 0..2 {
+        assert_eq!(journal.usage().refusing, Some(Refusing::Failing));
+        journal.accept(job("large", 1), &[&vec![1; LARGE]]).unwrap_err();
+        // That the database works does not mean that this does.
+        journal.accept(job("small", 1), &[b"small"]).unwrap();
+        journal.probe();
+    }
+    fs::rename(&aside, &requests).unwrap();
+    journal.probe();
+    assert_eq!(journal.usage().refusing, None);
+    journal.accept(job("large", 1), &[&vec![1; LARGE]]).unwrap();
 }
 
 #[test]

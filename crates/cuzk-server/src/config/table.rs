@@ -117,8 +117,8 @@ sections! {
         /// Memory of each device that may be used: bytes, or "auto" for what the driver says is free, less a margin.
         vram_limit: Auto<Bytes> = "auto" ["CUZK_VRAM_LIMIT"];
         /// Pinned host memory of each device, taken at the start: bytes, or "auto" for the backend's default, which is
-        /// enough for keys that fit the device. Sections of a key that do not fit are streamed from it, so they must lie
-        /// there as a whole: `cuzk estimate` says how much that is.
+        /// enough for keys that fit the device. Sections of a key that do not fit are streamed from it, so they must
+        /// lie there as a whole: `cuzk estimate` says how much that is.
         pinned_limit: Auto<Bytes> = "auto" ["CUZK_PINNED_LIMIT"];
         /// Compute multiples of a key's points when it is loaded, if a device's memory allows it. Loading takes longer,
         /// proofs are faster.
@@ -155,7 +155,8 @@ sections! {
     limits: LimitsConfig {
         /// The largest request. A C1 of a 32 GiB sector has 50 to 200 MB.
         max_message_size: Bytes = "256MiB";
-        /// Bytes of requests that may be arriving at a time; callers beyond that are told to come again.
+        /// Bytes of requests that may be arriving, or be checked and written, at a time; callers beyond that are told
+        /// to come again.
         max_arriving_bytes: Bytes = "4GiB";
         /// Jobs that are not yet proved, altogether.
         queue_length: NonZeroU32 = "1000";
@@ -197,8 +198,9 @@ sections! {
 
     /// What is logged, on standard error.
     logging: LoggingConfig {
-        /// error, warn, info, debug, trace or off, or directives such as "info,cuzk_engine=debug". A level alone is that
-        /// of the daemon's own lines; of libraries warnings are shown, or what "info,storage_proofs_core=debug" says.
+        /// error, warn, info, debug, trace or off, or directives such as "info,cuzk_engine=debug". A level alone is
+        /// that of the daemon's own lines; of libraries warnings are shown, or what "info,storage_proofs_core=debug"
+        /// says.
         level: LogFilter = "info" ["RUST_LOG"];
         /// "human", or "json" for one object a line.
         format: LogFormat = "human";

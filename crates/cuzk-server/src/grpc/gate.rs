@@ -1,7 +1,8 @@
 //! What every call passes before it is served, and its answer after.
 //!
 //! * who may: the bearer token, except for health checks and on unix sockets, which are guarded by their mode;
-//! * how much: calls that wait, and bytes of requests that arrive, are bounded, and a request must arrive in time;
+//! * how much: calls that wait, and bytes of requests that arrive or are in hand, are bounded, and a request must
+//!   arrive in time;
 //! * what went wrong on the way: the transport answers a message that cannot be decoded with `INTERNAL` and one that is
 //!   too long with `OUT_OF_RANGE`; by [gRPC's rules](https://grpc.io/docs/guides/status-codes/) they are the caller's
 //!   `INVALID_ARGUMENT` and `RESOURCE_EXHAUSTED`.
@@ -36,6 +37,8 @@ use crate::{
 pub struct Gate {
     token: Arc<Token>,
     counts: Arc<Counts>,
+    /// Bytes of the largest request. Reloading does not change it.
+    largest: u64,
 }
 
 /// What there is, and what there may be. Relaxed: each stands for itself.
@@ -58,7 +61,8 @@ impl Gate {
             most_arriving_bytes: AtomicU64::new(0),
             request_timeout: RwLock::new(Duration::ZERO),
         };
-        let gate = Self { token, counts: Arc::new(counts) };
+        let largest = limits.max_message_size.0.saturating_add(PREFIX);
+        let gate = Self { token, counts: Arc::new(counts), largest };
         gate.set_limits(limits);
         gate
     }
@@ -68,8 +72,7 @@ impl Gate {
         let Counts { most_waiting, most_arriving_bytes, request_timeout, .. } = &*self.counts;
         most_waiting.store(limits.waiting_calls.get() as usize, Relaxed);
         // One request may always arrive.
-        let one = limits.max_message_size.0.saturating_add(PREFIX);
-        most_arriving_bytes.store(limits.max_arriving_bytes.0.max(one), Relaxed);
+        most_arriving_bytes.store(limits.max_arriving_bytes.0.max(self.largest), Relaxed);
         *request_timeout.write().unwrap_or_else(PoisonError::into_inner) = limits.request_timeout;
     }
 
@@ -78,9 +81,15 @@ impl Gate {
         self.counts.waiting.load(Relaxed)
     }
 
-    /// Bytes of requests that are arriving or being decoded.
+    /// Bytes of requests that are arriving, being decoded, checked or written.
     pub fn arriving_bytes(&self) -> u64 {
         self.counts.arriving_bytes.load(Relaxed)
+    }
+
+    /// Counts a request that has arrived, as long as it is in hand.
+    pub(super) fn hold(&self, bytes: u64) -> InHand {
+        self.counts.arriving_bytes.fetch_add(bytes, Relaxed);
+        InHand { counts: Arc::clone(&self.counts), bytes }
     }
 
     /// Whether a call with these headers may be served.
@@ -106,7 +115,8 @@ impl Gate {
         if before < limit {
             Ok(Some(place))
         } else {
-            Err(Status::resource_exhausted(format!("{before} calls wait already, {limit} may")))
+            let text = format!("{before} calls wait already, limits.waiting_calls is {limit}");
+            Err(Status::resource_exhausted(text))
         }
     }
 }
@@ -117,6 +127,18 @@ struct Place(Arc<Counts>);
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A request that has arrived and is not yet on disk.
+pub(super) struct InHand {
+    counts: Arc<Counts>,
+    bytes: u64,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.counts.arriving_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -178,12 +200,13 @@ where
         if let Some(deadline) = Deadline::of(&parts.headers) {
             parts.extensions.insert(deadline);
         }
+        parts.extensions.insert(gate.clone());
         let body = Body::new(ArrivingBody::new(body, &gate));
         let answer = self.inner.call(Request::from_parts(parts, body));
         let span = tracing::info_span!("call", method, peer = who, job = tracing::field::Empty);
         let answer = async move {
             let Ok(mut answer) = answer.await;
-            correct(answer.headers_mut());
+            correct(answer.headers_mut(), gate.largest - PREFIX);
             if let Some(status) = Status::from_header_map(answer.headers()).filter(|s| s.code() != Code::Ok) {
                 tracing::info!(code = ?status.code(), "answered: {}", status.message());
             }
@@ -193,16 +216,34 @@ where
     }
 }
 
-/// Gives statuses of the transport the code that they should have.
-fn correct(headers: &mut HeaderMap) {
+/// Gives statuses of the transport the code that they should have, and its texts what a caller needs to know.
+fn correct(headers: &mut HeaderMap, max_message_size: u64) {
     let right = match headers.get("grpc-status").map(HeaderValue::as_bytes) {
         // OUT_OF_RANGE: a message is longer than the limit. Nothing else here answers so.
-        Some(b"11") => Code::ResourceExhausted,
+        Some(b"11") => {
+            let text = Status::from_header_map(headers).map(|status| status.message().to_owned());
+            // Its own text has the message's length: "found 300 bytes, the limit is: 256 bytes".
+            let found = text.as_deref().and_then(|text| number_after(text, "found "));
+            let found = found.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"));
+            let told =
+                format!("the message is too long: it has {found}, limits.max_message_size is {max_message_size} bytes");
+            if let Ok(told) = HeaderValue::try_from(told) {
+                headers.insert("grpc-message", told);
+            }
+            Code::ResourceExhausted
+        }
         // INTERNAL: a message cannot be decoded. What fails in here has the number of an error.
         Some(b"13") if !headers.contains_key(ERROR_ID) => Code::InvalidArgument,
         _ => return,
     };
     headers.insert("grpc-status", HeaderValue::from(right as i32));
+}
+
+/// The digits behind a word.
+fn number_after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(word)?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    Some(&rest[..digits]).filter(|digits| !digits.is_empty())
 }
 
 /// A request's body that must arrive in time, and counts until it is gone.
@@ -235,14 +276,17 @@ impl HttpBody for ArrivingBody {
                 let before = self.counts.arriving_bytes.fetch_add(bytes, Relaxed);
                 let limit = self.counts.most_arriving_bytes.load(Relaxed);
                 if before.saturating_add(bytes) > limit {
-                    let text = format!("requests with {before} bytes arrive already, {limit} may at a time");
+                    let text = format!(
+                        "requests are arriving with {before} bytes, {bytes} more exceed limits.max_arriving_bytes, \
+                         which is {limit} bytes"
+                    );
                     return Poll::Ready(Some(Err(Status::resource_exhausted(text))));
                 }
             }
             Poll::Ready(_) => {}
             Poll::Pending => {
                 if self.deadline.as_mut().poll(cx).is_ready() {
-                    let text = format!("the request did not arrive within {:?}", self.timeout);
+                    let text = format!("the request did not arrive within limits.request_timeout: {:?}", self.timeout);
                     return Poll::Ready(Some(Err(Status::deadline_exceeded(text))));
                 }
             }

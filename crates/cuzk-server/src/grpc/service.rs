@@ -8,13 +8,14 @@ use cuzk_proto::v1::{
     PreloadSrsRequest, PreloadSrsResponse, ProofKind, ProofProgress, ProveRequest, ProveResponse, SubmitProofRequest,
     SubmitProofResponse, WatchProofRequest, engine_server::Engine, proving_engine_server::ProvingEngine,
 };
+use prost::Message;
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Code, Extensions, Request, Response, Status, metadata::MetadataValue};
 use tracing::Span;
 
 use super::{
-    Grpc, convert,
+    Gate, Grpc, convert,
     deadline::Deadline,
     failure::{self, JOB_ID, internal, invalid},
     validate,
@@ -51,6 +52,7 @@ impl Service {
     /// Accepts a request.
     async fn accept(&self, request: SubmitProofRequest, extensions: &Extensions) -> Result<Submitted, Status> {
         validate::submit(&request)?;
+        let _in_hand = extensions.get::<Gate>().map(|gate| gate.hold(request.encoded_len() as u64));
         let client = ClientName(extensions.get::<Peer>().map_or_else(|| "unknown".to_owned(), Peer::client));
         let submitted = self.inner.jobs.submit(request, &client).await.map_err(|e| failure::submit(&e))?;
         Span::current().record("job", submitted.job.as_str());

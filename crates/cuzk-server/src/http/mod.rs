@@ -36,8 +36,9 @@ use axum::{
 };
 use cuzk_timeline::{JobEvent, Timeline};
 use serde::Deserialize;
-use tokio::task::spawn_blocking;
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
+pub(crate) use self::serve::MAX_CONNECTIONS;
 pub use self::{
     about::About,
     guard::{Access, Token},
@@ -53,6 +54,8 @@ use crate::{
 
 /// Bytes of the body of a request: only the sign-in has one.
 const MAX_BODY_BYTES: usize = 4096;
+/// Timelines that are written at a time: each takes a core and up to a hundred megabytes while it lasts.
+static WRITING: Semaphore = Semaphore::const_new(2);
 /// Jobs that have not ended which `/status` shows at most.
 const LISTED_JOBS: usize = 200;
 
@@ -108,7 +111,11 @@ impl Side {
         make: impl FnOnce(&Timeline) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Failed> {
         let prover = self.prover.clone();
+        // It is never closed.
+        let turn = WRITING.acquire().await.ok();
         let made = spawn_blocking(move || {
+            // Held by what takes the time, also if its caller leaves.
+            let _turn = turn;
             let mut timeline = prover.timeline(minutes.0);
             for mark in &mut timeline.marks {
                 if let JobEvent::Failed { cause } = &mut mark.event {

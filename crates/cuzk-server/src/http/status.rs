@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{
     About,
     health::Readiness,
-    metrics::{kind_name, priority_name, tier_name},
+    metrics::{kind_name, priority_name},
     process::Resident,
 };
 use crate::{
@@ -48,17 +48,17 @@ pub struct Status {
     /// How many partitions are worked on at a time.
     pub workers: Workers,
     /// In the order of their numbers.
-    pub devices: Vec<Device>,
+    pub devices: Vec<DeviceLook>,
     /// Memory, by pool.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<PoolLook>,
     /// Keys that take memory.
-    pub keys: Vec<Key>,
+    pub keys: Vec<KeyLook>,
     /// Jobs that have not ended: those under way, then those that wait; not all, if there are many.
     pub unfinished: Vec<Job>,
     /// Jobs that ended, newest first.
     pub recent: Vec<Job>,
     /// What went wrong, newest first.
-    pub errors: Vec<Error>,
+    pub errors: Vec<ErrorLook>,
     /// The journal on disk.
     pub journal: Journal,
     /// The memory of the process, where the system tells it.
@@ -139,61 +139,6 @@ pub struct Workers {
     pub because: String,
 }
 
-/// A device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Device {
-    /// Its number.
-    pub index: u32,
-    /// Name of the backend that drives it.
-    pub backend: String,
-    /// The model.
-    pub name: String,
-    /// It is the same as long as the hardware is.
-    pub uuid: String,
-    /// Version of the driver; empty if there is none.
-    pub driver: String,
-    /// `healthy`, `fenced`, `testing` or `retired`. Only a healthy one is given work.
-    pub health: String,
-    /// Its memory.
-    pub memory_bytes: u64,
-    /// What of it is free.
-    pub memory_free_bytes: u64,
-    /// The job whose partition it computes.
-    pub job: Option<String>,
-    /// Why it does not compute.
-    pub idle_reason: Option<String>,
-    /// How much of the time since the start it computed, from 0 to 1.
-    pub busy: f64,
-}
-
-/// A pool of memory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Pool {
-    /// `host`, `pinned`, or `device` and its number.
-    pub name: String,
-    /// What is reserved.
-    pub reserved_bytes: u64,
-    /// The most that ever was.
-    pub peak_bytes: u64,
-    /// What may be.
-    pub capacity_bytes: u64,
-}
-
-/// A key that takes memory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Key {
-    /// Name of the circuit.
-    pub circuit: String,
-    /// `hot` on a device, `warm` in the host's memory, `cold` on disk.
-    pub tier: &'static str,
-    /// What it takes of all pools.
-    pub bytes: u64,
-    /// Partitions that use it.
-    pub users: u32,
-    /// Digest of the key's file as `cuzk key inspect` shows it.
-    pub digest: Option<String>,
-}
-
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Job {
@@ -245,17 +190,6 @@ pub struct StageTimes {
     pub finish_seconds: f64,
 }
 
-/// Something that went wrong.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Error {
-    /// When.
-    pub at_unix_ms: u64,
-    /// The job; empty if there is none.
-    pub job: String,
-    /// What, in words.
-    pub text: String,
-}
-
 /// The journal on disk.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Journal {
@@ -299,12 +233,12 @@ impl Status {
                 gpu_workers: prover.gpu_workers,
                 because: prover.workers.clone(),
             },
-            devices: prover.devices.iter().map(Device::of).collect(),
-            pools: prover.pools.iter().map(Pool::of).collect(),
-            keys: prover.keys.iter().map(Key::of).collect(),
+            devices: prover.devices.clone(),
+            pools: prover.pools.clone(),
+            keys: prover.keys.clone(),
             unfinished: unfinished.iter().map(Job::of).collect(),
             recent: jobs.recent.iter().map(Job::of).collect(),
-            errors: jobs.errors.iter().map(Error::of).collect(),
+            errors: jobs.errors.clone(),
             journal: Journal {
                 bytes: jobs.journal.database_bytes.saturating_add(jobs.journal.request_bytes),
                 limit_bytes: jobs.journal.max_bytes,
@@ -355,39 +289,6 @@ impl Queue {
     }
 }
 
-impl Device {
-    fn of(look: &DeviceLook) -> Self {
-        let DeviceLook {
-            index,
-            backend,
-            name,
-            uuid,
-            driver,
-            health,
-            memory_bytes,
-            memory_free_bytes,
-            job,
-            idle_reason,
-            busy,
-        } = look.clone();
-        Self { index, backend, name, uuid, driver, health, memory_bytes, memory_free_bytes, job, idle_reason, busy }
-    }
-}
-
-impl Pool {
-    fn of(look: &PoolLook) -> Self {
-        let PoolLook { name, reserved, peak, capacity } = look.clone();
-        Self { name, reserved_bytes: reserved, peak_bytes: peak, capacity_bytes: capacity }
-    }
-}
-
-impl Key {
-    fn of(look: &KeyLook) -> Self {
-        let KeyLook { circuit, tier, bytes, users, digest } = look.clone();
-        Self { circuit, tier: tier_name(tier), bytes, users, digest }
-    }
-}
-
 impl Job {
     fn of(look: &JobLook) -> Self {
         Self {
@@ -415,11 +316,5 @@ impl StageTimes {
         let [queue_seconds, key_seconds, synthesis_seconds, device_seconds, finish_seconds] =
             [times.queue, times.key, times.synthesis, times.device, times.finish].map(|t: Duration| t.as_secs_f64());
         Self { queue_seconds, key_seconds, synthesis_seconds, device_seconds, finish_seconds }
-    }
-}
-
-impl Error {
-    fn of(look: &ErrorLook) -> Self {
-        Self { at_unix_ms: look.at_ms, job: look.job.clone(), text: look.text.clone() }
     }
 }

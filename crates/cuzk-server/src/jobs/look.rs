@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cuzk_proto::v1::{Priority, ProofKind};
+use serde::Serialize;
 
 use crate::prover::Times;
 
@@ -281,10 +282,11 @@ impl JobState {
     }
 }
 
-/// Something that went wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something that went wrong; as JSON, what `/status` has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorLook {
     /// When, in milliseconds since 1970.
+    #[serde(rename = "at_unix_ms")]
     pub at_ms: u64,
     /// The job; empty if there is none.
     pub job: String,

@@ -195,7 +195,7 @@ impl Jobs {
     }
 
     /// Waits until a job has ended, for at most `timeout` if there is one. A caller that drops this before it returns
-    /// has vanished, which [`JobsOptions::abandoned`] is about.
+    /// has vanished, which [`JobsLimits::abandoned`] is about.
     ///
     /// # Errors
     /// [`JobError`].

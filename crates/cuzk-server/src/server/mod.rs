@@ -7,7 +7,7 @@ mod service_manager;
 use std::{
     future::Future,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -74,7 +74,9 @@ pub struct Server {
     token: Arc<Token>,
     tls: Vec<Arc<Tls>>,
     side: Option<Swappable>,
-    /// What counts now. Reloading replaces it.
+    /// What counts of that which only a start can change.
+    at_start: Loaded,
+    /// What counts now of the rest. Reloading replaces it.
     current: Mutex<Loaded>,
     addresses: Vec<Address>,
     status_address: Option<Address>,
@@ -90,30 +92,49 @@ struct Swappable {
     loopback: bool,
     unix: bool,
     tls: bool,
-    router: Arc<Mutex<axum::Router>>,
+    /// Who may ask, and what answers them.
+    current: Arc<Mutex<(Access, axum::Router)>>,
 }
 
 impl Swappable {
-    fn set(&self, config: &Config, secret: Option<&Secret>) {
-        let router = http::router(self.side.clone(), self.access(config, secret));
-        *self.router.lock().unwrap_or_else(PoisonError::into_inner) = router;
+    fn new(side: Side, address: &Address, tls: bool, config: &Config, secret: Option<&Secret>) -> Self {
+        let current = Arc::new(Mutex::new((Access::default(), axum::Router::new())));
+        let loopback = matches!(address, Address::Tcp { .. }) && address.is_local();
+        let this = Self { side, loopback, unix: matches!(address, Address::Unix(_)), tls, current };
+        this.set(config, secret);
+        this
     }
 
-    fn access(&self, config: &Config, secret: Option<&Secret>) -> Access {
-        Access {
+    fn set(&self, config: &Config, secret: Option<&Secret>) {
+        self.allow(Access {
             // A unix socket is guarded by its mode.
             token: secret.filter(|_| !self.unix).map(|secret| http::Token::new(secret.reveal())),
             loopback_only: self.loopback,
             hosts: config.daemon.status_hosts.clone(),
             tls: self.tls,
-        }
+        });
+    }
+
+    /// Other names of this machine, with the token as it is.
+    fn set_hosts(&self, config: &Config) {
+        let access = self.current().0.clone();
+        self.allow(Access { hosts: config.daemon.status_hosts.clone(), ..access });
+    }
+
+    fn current(&self) -> MutexGuard<'_, (Access, axum::Router)> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn allow(&self, access: Access) {
+        let router = http::router(self.side.clone(), access.clone());
+        *self.current() = (access, router);
     }
 
     /// A service that passes each request to what counts when it comes.
     fn service(&self) -> axum::Router {
-        let router = Arc::clone(&self.router);
+        let this = self.clone();
         axum::Router::new().fallback_service(tower::service_fn(move |request: axum::extract::Request| {
-            let now = router.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let now = this.current().1.clone();
             now.oneshot(request)
         }))
     }
@@ -190,15 +211,14 @@ impl Prepared {
 
         let mut side = None;
         if let (Some(bound), Some(address)) = (status_bound, &status_address) {
-            let swappable = Swappable {
-                side: Side { jobs: jobs.clone(), prover: Arc::clone(&prover), about },
-                loopback: matches!(address, Address::Tcp { .. }) && address.is_local(),
-                unix: matches!(address, Address::Unix(_)),
-                tls: http_tls.is_some(),
-                router: Arc::new(Mutex::new(axum::Router::new())),
+            let shown = Side { jobs: jobs.clone(), prover: Arc::clone(&prover), about };
+            let swappable = Swappable::new(shown, address, http_tls.is_some(), &config, secret.as_ref());
+            let options = IncomingOptions {
+                // Those that are served, which make room for each other, and those that begin.
+                limit: 2 * http::MAX_CONNECTIONS,
+                ..incoming_options(&config.limits, http_tls.clone(), 1)
             };
-            swappable.set(&config, secret.as_ref());
-            let incoming = Incoming::new(vec![bound], &incoming_options(&config.limits, http_tls.clone(), 1));
+            let incoming = Incoming::new(vec![bound], &options);
             tasks.push(tokio::spawn(serve_http(swappable.service(), incoming, until_true(stopped))));
             side = Some(swappable);
         }
@@ -209,6 +229,7 @@ impl Prepared {
             token,
             tls: grpc_tls.into_iter().chain(http_tls).collect(),
             side,
+            at_start: loaded.clone(),
             current: Mutex::new(loaded),
             addresses,
             status_address,

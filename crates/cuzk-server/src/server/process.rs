@@ -2,7 +2,8 @@
 //!
 //! * SIGTERM and SIGINT: no new work, what is under way may end within the grace period, the rest stays in the journal,
 //!   exit code 0. A second one: the end at once, as if the process was killed; nothing is lost by that either.
-//! * SIGHUP: the configuration is read again, and what can be taken over is.
+//! * SIGHUP: the configuration is read again, and what can be taken over is; the log names each key that changed and
+//!   whether it counts from now or from the next start on.
 
 use std::{fmt, io, pin::pin, sync::Arc};
 
@@ -164,11 +165,15 @@ fn reload(server: &Server, sources: &Sources, log: &Log) {
             for warning in &loaded.warnings {
                 tracing::warn!("{warning}");
             }
-            for (key, effect) in server.reload(loaded, Some(log)) {
+            let done = server.reload(loaded, Some(log));
+            if done.is_empty() {
+                tracing::info!("the configuration was read again: nothing in it has changed");
+            }
+            for (key, effect) in done {
                 match effect {
-                    Effect::Now => tracing::info!(key, "reloaded"),
-                    Effect::NextStart => tracing::warn!(key, "takes effect at the next start"),
-                    Effect::Refused(reason) => tracing::error!(key, "not reloaded, what was before counts: {reason}"),
+                    Effect::Now => tracing::info!(key, "read again: it counts from now on"),
+                    Effect::NextStart => tracing::warn!(key, "changed: it counts from the next start on"),
+                    Effect::Refused(reason) => tracing::error!(key, "not taken over, what was before counts: {reason}"),
                 }
             }
         }

@@ -2,12 +2,23 @@
 
 use std::sync::PoisonError;
 
-use super::{Exposure, Server, exposure};
+use super::{Exposure, Server, exposure, jobs_options};
 use crate::{config::Loaded, listen::secret, log::Log};
 
 /// Keys that take effect at once, beside `logging.level` and what is in `auth` and `tls`.
-const AT_ONCE: [&str; 4] =
-    ["limits.waiting_calls", "limits.max_arriving_bytes", "limits.request_timeout", "daemon.grace_period"];
+const AT_ONCE: [&str; 11] = [
+    "daemon.cancel_on_disconnect",
+    "daemon.grace_period",
+    "daemon.status_hosts",
+    "journal.max_bytes",
+    "journal.max_ended_jobs",
+    "journal.retention",
+    "limits.jobs_per_client",
+    "limits.max_arriving_bytes",
+    "limits.queue_length",
+    "limits.request_timeout",
+    "limits.waiting_calls",
+];
 
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,26 +35,41 @@ pub enum Effect {
 pub type Reloaded = Vec<(&'static str, Effect)>;
 
 impl Server {
-    /// Takes over what can be taken over: the level of logs, token, certificates, limits of calls.
+    /// Takes over what can be taken over: the level of logs, token, certificates, limits of jobs, of calls and of the
+    /// journal. What cannot is told each time until it counts.
     pub fn reload(&self, new: Loaded, log: Option<&Log>) -> Reloaded {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Reloaded = Vec::new();
         let config = &new.config;
         for key in current.changes(&new) {
-            let effect = match key {
-                "logging.level" => match log.map(|log| log.set(&config.logging.level)) {
-                    Some(Ok(())) => Effect::Now,
-                    Some(Err(error)) => Effect::Refused(error.to_string()),
-                    None => Effect::NextStart,
-                },
-                // Below, even if they are the same: their files may not be.
-                "auth.token" | "auth.token_file" | "tls.certificate" | "tls.key" | "tls.client_ca" => continue,
-                _ if AT_ONCE.contains(&key) => Effect::Now,
-                _ => Effect::NextStart,
-            };
-            done.push((key, effect));
+            match key {
+                "logging.level" => {
+                    let effect = match log.map(|log| log.set(&config.logging.level)) {
+                        Some(Ok(())) => Effect::Now,
+                        Some(Err(error)) => Effect::Refused(error.to_string()),
+                        None => Effect::NextStart,
+                    };
+                    done.push((key, effect));
+                }
+                _ if AT_ONCE.contains(&key) => done.push((key, Effect::Now)),
+                _ => {}
+            }
         }
+        // What was taken over at an earlier time is not compared with the start.
+        let own = |key: &str| {
+            let file = ["auth.token", "auth.token_file", "tls.certificate", "tls.key", "tls.client_ca"];
+            // Below, even if they are the same: what is in the files may not be.
+            file.contains(&key) || key == "logging.level" || AT_ONCE.contains(&key)
+        };
+        let later = self.at_start.changes(&new).into_iter().filter(|key| !own(key));
+        done.extend(later.map(|key| (key, Effect::NextStart)));
         self.gate.set_limits(&config.limits);
+        let options = jobs_options(&new);
+        self.jobs.set_limits(options.limits, options.journal);
+        // With the token as it is; what becomes of that is seen below.
+        if let Some(side) = &self.side {
+            side.set_hosts(config);
+        }
         done.extend(self.reload_token(&new));
         done.extend(self.reload_certificates(&new));
         *current = new;

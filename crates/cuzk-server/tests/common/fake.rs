@@ -48,7 +48,7 @@ pub(crate) enum Wish {
     Invalid,
     /// `unable`: it is rejected as impossible here.
     Unable,
-    /// `fail`: its first partition fails.
+    /// `fail`: its first partition fails; what follows is the cause.
     Fail,
     /// `slow`: it takes a hundred times as long.
     Slow,
@@ -253,8 +253,11 @@ impl Shared {
                 self.recorder.span(Span { partition: Some(partition_ref), ..span });
             }
             if wish == Wish::Fail {
-                tell(Step::Failed("as asked".to_owned()));
-                return Err(Failure::Failed("partition 0 failed as asked".to_owned()));
+                let input = request.vanilla_proofs.first().unwrap_or(&request.vanilla_proof);
+                let cause = String::from_utf8_lossy(&input["fail".len()..]).trim().to_owned();
+                let cause = if cause.is_empty() { "partition 0 failed as asked".to_owned() } else { cause };
+                tell(Step::Failed(cause.clone()));
+                return Err(Failure::Failed(cause));
             }
             tell(Step::Finishing);
             tell(Step::Proved);

@@ -224,10 +224,13 @@ async fn sighup_reads_the_configuration_again() {
     let file = directory.path().join("cuzk.toml");
     fs::write(&file, "[logging]\nlevel = 'info'\n[limits]\nqueue_length = 5\n").unwrap();
     let mut daemon = Daemon::start(&directory, &[("CUZK_CONFIG", file.to_str().unwrap())], &[]);
-    fs::write(&file, "[logging]\nlevel = 'error'\n[limits]\nqueue_length = 6\nwaiting_calls = 9\n").unwrap();
+    fs::write(&file, "[logging]\nlevel = 'info'\n[limits]\nqueue_length = 6\nconnections = 9\n").unwrap();
     daemon.signal(Signal::HUP);
     let reloading = daemon.hear("RELOADING=1");
     assert!(reloading.lines().any(|line| line.starts_with("MONOTONIC_USEC=")), "{reloading}");
+    daemon.hear("READY=1");
+    fs::write(&file, "[logging]\nlevel = 'error'\n[limits]\nqueue_length = 7\nconnections = 9\n").unwrap();
+    daemon.signal(Signal::HUP);
     daemon.hear("READY=1");
     fs::write(&file, "[logging]\nlevel = 'loud'\n").unwrap();
     daemon.signal(Signal::HUP);
@@ -236,7 +239,9 @@ async fn sighup_reads_the_configuration_again() {
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().code(), Some(0));
     let log = daemon.log();
-    assert!(!log.contains("reloaded key=\"logging.level\""), "from then on, only errors are logged: {log}");
+    let now = "it counts from now on key=\"limits.queue_length\"";
+    assert_eq!(log.matches(now).count(), 1, "from the second time on, only errors are logged: {log}");
+    assert!(log.contains("it counts from the next start on key=\"limits.connections\""), "{log}");
     assert!(log.contains("cuzk.toml:2: logging.level = \"loud\": expected"), "{log}");
     assert!(!log.contains("drained"), "{log}");
 }
@@ -254,10 +259,13 @@ fn the_watchdog_is_fed() {
     assert_eq!(daemon.end().code(), Some(0));
 }
 
+/// What the example logs when it makes its prover.
+const MADE: &str = "the prover is made";
+
 #[test]
 fn one_daemon_a_journal() {
     let directory = tempfile::tempdir().unwrap();
-    let daemon = Daemon::start(&directory, &[], &[]);
+    let mut daemon = Daemon::start(&directory, &[], &[]);
     let journal = directory.path().join("journal");
     let other =
         command(&["--listen", "127.0.0.1:0", "--status-listen", "", "--journal-dir", journal.to_str().unwrap()]);
@@ -265,6 +273,7 @@ fn one_daemon_a_journal() {
     assert_eq!(code, Some(3), "{stderr}");
     let pid = daemon.child.id().to_string();
     assert!(stderr.contains(&pid), "{pid} is not named: {stderr}");
+    assert!(!stderr.contains(MADE), "it is refused before anything is made that proves: {stderr}");
     let same = format!("unix://{}", daemon.socket.display());
     let elsewhere = directory.path().join("elsewhere");
     let other = command(&["--listen", &same, "--status-listen", "", "--journal-dir", elsewhere.to_str().unwrap()]);
@@ -272,6 +281,29 @@ fn one_daemon_a_journal() {
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("another process does"), "{stderr}");
     assert!(!elsewhere.exists(), "who has no address makes no journal");
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.end().code(), Some(0));
+    assert!(daemon.log().contains(MADE));
+}
+
+#[test]
+fn a_lost_journal_is_an_error_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let requests = directory.path().join("journal/requests");
+    fs::create_dir_all(&requests).unwrap();
+    fs::write(requests.join(format!("{:016x}", 5)), [0; 100]).unwrap();
+    let journal = directory.path().join("journal");
+    let start = || {
+        let journal = journal.to_str().unwrap();
+        ended(command(&["--listen", "127.0.0.1:0", "--status-listen", "", "--journal-dir", journal]))
+    };
+    let (code, _, stderr) = start();
+    assert_eq!(code, Some(3), "{stderr}");
+    for part in ["holds requests of accepted jobs (1 files, 100 bytes)", "journal.redb is missing or empty", "Put back"]
+    {
+        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
+    }
+    assert!(requests.join(format!("{:016x}", 5)).exists());
 }
 
 fn ended(mut command: Command) -> (Option<i32>, String, String) {

@@ -91,8 +91,9 @@ function showNumbers({ proofs, queue, workers, process }) {
   const rate = jobs.completed === 0 ? "no job ended in this window" : `${THREE(jobs.per_hour)} jobs an hour`;
   const latency = jobs.latency.count === 0 ? "–" : showTime(jobs.latency.mean);
   const within = jobs.latency.count === 0 ? "of jobs in this window" : `95 % within ${showTime(jobs.latency.p95)}`;
+  // A tile has no room for the model, which is named below.
   const busy = devices.slice(0, 8).map((d) => ({
-    name: d.name, share: d.utilization, number: showPercent(d.utilization),
+    name: d.name.split(":")[0], share: d.utilization, number: showPercent(d.utilization),
   }));
   const mean = devices.reduce((sum, d) => sum + d.utilization, 0) / Math.max(1, devices.length);
   const tiles = [

@@ -17,9 +17,6 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A SETTINGS frame without settings: length 0, type 4, flags 0, stream 0.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
-/// Connections with the one that the server waits for.
-const NONE: usize = 1;
-
 fn open(running: &Running) -> usize {
     running.server.connections().open()
 }
@@ -35,8 +32,8 @@ async fn connections_that_do_not_begin_are_closed() {
             clients.push(client);
         }
     }
-    until("they are all there", || open(&running) > NONE).await;
-    until("they are all closed", || open(&running) == NONE).await;
+    until("they are all there", || open(&running) > 0).await;
+    until("they are all closed", || open(&running) == 0).await;
     for mut client in clients {
         let mut rest = Vec::new();
         // Closed, or reset because something was not read.
@@ -49,16 +46,16 @@ async fn a_client_that_does_not_answer_is_gone() {
     let running = start(&[("limits.keepalive_interval", "200ms"), ("limits.keepalive_timeout", "200ms")]).await;
     let mut silent = TcpStream::connect(&running.address).await.unwrap();
     silent.write_all(&[PREFACE, SETTINGS].concat()).await.unwrap();
-    until("it is there", || open(&running) == NONE + 1).await;
+    until("it is there", || open(&running) == 1).await;
     // It reads nothing and answers nothing, as behind a cable that was pulled; one that answers stays.
     let mut alive = running.proving().await;
     alive.get_status(GetStatusRequest {}).await.unwrap();
-    until("it is given up", || open(&running) == NONE + 1).await;
+    until("it is given up", || open(&running) == 1).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(open(&running), NONE + 1);
+    assert_eq!(open(&running), 1);
     alive.get_status(GetStatusRequest {}).await.unwrap();
     drop(alive);
-    until("it has left", || open(&running) == NONE).await;
+    until("it has left", || open(&running) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,10 +68,10 @@ async fn a_caller_that_leaves_holds_nothing_and_its_proof_goes_on() {
     let call = tokio::spawn(async move { leaving.prove(message).await });
     let jobs = running.server.jobs().clone();
     until("it is worked on", || jobs.look().in_progress() == 1).await;
-    assert_eq!((running.server.gate().waiting(), open(&running)), (1, NONE + 2));
+    assert_eq!((running.server.gate().waiting(), open(&running)), (1, 2));
     call.abort();
     until("its place is free", || running.server.gate().waiting() == 0).await;
-    until("its connection is closed", || open(&running) == NONE + 1).await;
+    until("its connection is closed", || open(&running) == 1).await;
     assert_eq!(jobs.look().cancelled(), 0);
     let answer = proving.submit_proof(slow).await.unwrap().into_inner();
     assert!(answer.joined, "a retry joins it");
@@ -141,7 +138,7 @@ async fn a_request_that_does_not_arrive_is_given_up() {
     vanishing.write_all(&[PREFACE, SETTINGS, &part_of_a_request()].concat()).await.unwrap();
     until("a part of it arrives", || patient.server.gate().arriving_bytes() == 16_000).await;
     drop(vanishing);
-    until("nothing is left of it", || patient.server.gate().arriving_bytes() == 0 && open(&patient) == NONE).await;
+    until("nothing is left of it", || patient.server.gate().arriving_bytes() == 0 && open(&patient) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,7 +174,7 @@ async fn calls_that_wait_are_bounded_and_others_are_served() {
     until("two wait", || running.server.gate().waiting() == 2).await;
     let refusal = proving.prove(slow("c")).await.unwrap_err();
     assert_eq!(refusal.code(), Code::ResourceExhausted);
-    assert_eq!(refusal.message(), "2 calls wait already, 2 may");
+    assert_eq!(refusal.message(), "2 calls wait already, limits.waiting_calls is 2");
     proving.get_status(GetStatusRequest {}).await.unwrap();
     proving.submit_proof(request(ProofKind::PorepSealCommit, "d", "d")).await.unwrap();
     for call in waiting {

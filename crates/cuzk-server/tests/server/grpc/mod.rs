@@ -2,6 +2,7 @@
 
 mod calls;
 mod clients;
+mod limits;
 mod malformed;
 mod protection;
 

@@ -157,6 +157,27 @@ async fn tls_and_mutual_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn handshakes_that_do_not_end_keep_out_nobody() {
+    let authority = Authority::new();
+    let files = tempfile::tempdir().unwrap();
+    let (certificate, key) = authority.sign("localhost");
+    let (certificate, key) = (write(&files, "cert.pem", &certificate), write(&files, "key.pem", &key));
+    let settings = [
+        ("tls.certificate", certificate.as_str()),
+        ("tls.key", key.as_str()),
+        ("limits.connections", "3"),
+        ("limits.handshake_timeout", "10m"),
+    ];
+    let running = start(&settings).await;
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        silent.push(TcpStream::connect(&running.address).await.unwrap());
+    }
+    let secure = tokio::time::timeout(super::SOON, secure(&running, authority.trust())).await;
+    status(secure.expect("it is let in").unwrap(), None).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn token_and_certificates_are_reloaded() {
     let (authority, other) = (Authority::new(), Authority::new());
     let files = tempfile::tempdir().unwrap();
@@ -195,16 +216,20 @@ async fn token_and_certificates_are_reloaded() {
     // Other keys.
     fs::write(&token, TOKEN).unwrap();
     fs::write(&key, &new_key).unwrap();
-    settings.extend([("limits.waiting_calls", "1"), ("limits.queue_length", "5"), ("logging.level", "warn")]);
+    settings.extend([("limits.waiting_calls", "1"), ("limits.connections", "5"), ("logging.level", "warn")]);
     let done = running.server.reload(again(&settings), None);
     for expected in [
         ("limits.waiting_calls", Effect::Now),
-        ("limits.queue_length", Effect::NextStart),
+        ("limits.connections", Effect::NextStart),
         ("logging.level", Effect::NextStart),
         ("auth", Effect::Now),
     ] {
         assert!(done.contains(&expected), "{expected:?} is not in {done:?}");
     }
+    // What counts is told once, what does not yet each time.
+    let done = running.server.reload(again(&settings), None);
+    assert_eq!(done[0], ("limits.connections", Effect::NextStart));
+    assert!(!done.iter().any(|(key, _)| *key == "limits.waiting_calls"), "{done:?}");
     // Without a token, who is here already may go on, and others have TLS still.
     let done = running.server.reload(again(&settings[..2]), None);
     assert!(done.contains(&("auth", Effect::Now)), "{done:?}");

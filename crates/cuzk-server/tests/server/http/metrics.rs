@@ -10,6 +10,7 @@ use std::{
 };
 
 use axum::http::StatusCode;
+use cuzk_journal::Refusing;
 use cuzk_proto::v1::ProofKind;
 use cuzk_server::{
     http::{About, Access, metrics_text},
@@ -164,6 +165,39 @@ fn each_number_is_where_it_belongs() {
     let stages: BTreeSet<&str> =
         families["cuzk_proof_stage_seconds"].samples.keys().map(|(_, labels)| labels["stage"].as_str()).collect();
     assert_eq!(stages, BTreeSet::from(["queue", "key", "synthesis", "device", "finish"]));
+}
+
+#[test]
+fn one_reason_is_told_for_not_being_ready() {
+    let mut looks = vec![(None, jobs())];
+    for (reason, refusing) in [
+        ("journal_limit", Refusing::Limit { in_use: 5, requested: 6, limit: 7 }),
+        ("journal_disk", Refusing::Disk { needed: 8 }),
+        ("journal_failing", Refusing::Failing),
+    ] {
+        let mut look = jobs();
+        look.journal.refusing = Some(refusing);
+        looks.push((Some(reason), look));
+    }
+    looks.push((Some("queue"), JobsLook { queued: 50, ..jobs() }));
+    let mut healthy = prover();
+    healthy.devices[0].health = "healthy".to_owned();
+    let about = About::now("storage01", "1.2.3", "0123abc");
+    let told = |jobs: &JobsLook, prover: &Look| {
+        let families = exposition::read(&metrics_text(jobs, prover, &about)).unwrap();
+        let reasons = families["cuzk_not_ready"].samples.iter().filter(|(_, value)| **value == 1.0);
+        let reasons: Vec<String> = reasons.map(|((_, labels), _)| labels["reason"].clone()).collect();
+        (families["cuzk_ready"].value("cuzk_ready", &[]).unwrap() == 1.0, reasons)
+    };
+    for (reason, look) in looks {
+        let look = JobsLook { state: ServiceState::Running, ..look };
+        let expected: Vec<String> = reason.into_iter().map(str::to_owned).collect();
+        assert_eq!(told(&look, &healthy), (reason.is_none(), expected));
+    }
+    let running = JobsLook { state: ServiceState::Running, ..jobs() };
+    assert_eq!(told(&running, &prover()), (false, vec!["device".to_owned()]));
+    healthy.unable = Some("nothing fits".to_owned());
+    assert_eq!(told(&running, &healthy), (false, vec!["unable".to_owned()]));
 }
 
 #[test]

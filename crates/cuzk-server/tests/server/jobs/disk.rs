@@ -47,6 +47,7 @@ async fn child() {
     assert!(look.errors.iter().any(|error| error.job == submitted.job && error.text.contains("not on disk")));
     let error = jobs.submit(window("new", "x"), &client("c")).await.unwrap_err();
     assert!(matches!(error.code(), Code::ResourceExhausted | Code::Unavailable), "{error}");
+    assert!(jobs.look().journal.refusing.is_some());
     // Still there, for who asks again.
     let joined = jobs.submit(window("w", "slow"), &client("c")).await.unwrap();
     assert_eq!((joined.joined, &joined.job), (true, &submitted.job));
@@ -54,6 +55,7 @@ async fn child() {
     assert_eq!(jobs.look().completed(), 1);
     limit_files(None);
     until("its end is on disk", || jobs.look().retained == 0).await;
+    until("it finds out that there is room", || jobs.look().journal.refusing.is_none()).await;
     assert!(!jobs.submit(window("new", "x"), &client("c")).await.unwrap().joined);
     drop((jobs, prover));
     let (_prover, jobs) = open(Path::new(&directory), fake());

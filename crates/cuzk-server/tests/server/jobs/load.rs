@@ -17,6 +17,7 @@ use tonic::Code;
 use super::{Rig, client, end, proof, window};
 use crate::fake::{FakeOptions, proof_of, request};
 
+/// Jobs, bytes of each request, and ended jobs that are kept.
 const ALONE: &str = "CUZK_JOBS_TEST_ALONE";
 
 /// Kilobytes of this process in memory.
@@ -31,7 +32,7 @@ fn five_thousand_jobs_leave_nothing() {
     // In a process of its own, because the memory of others is none of its business.
     let output = Command::new(env::current_exe().unwrap())
         .args(["--exact", "jobs::load::alone", "--nocapture"])
-        .env(ALONE, "5000")
+        .env(ALONE, "5000 2000 500")
         .env("MALLOC_ARENA_MAX", "1")
         .output()
         .unwrap();
@@ -42,17 +43,19 @@ fn five_thousand_jobs_leave_nothing() {
 /// Not a test of its own: see above.
 #[test]
 fn alone() {
-    let Ok(count) = env::var(ALONE) else { return };
+    let Ok(numbers) = env::var(ALONE) else { return };
+    let numbers: Vec<usize> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+    let [count, bytes, keep] = numbers[..] else { panic!("{numbers:?}") };
     // Few threads, or most of what is measured is their stacks.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).max_blocking_threads(4).enable_all().build().unwrap();
-    runtime.block_on(many(count.parse().unwrap()));
+    runtime.block_on(many(count as u64, bytes, keep));
 }
 
-async fn many(count: u64) {
+async fn many(count: u64, bytes: usize, keep: usize) {
     let fake = FakeOptions { partition_time: Duration::ZERO, workers: 2, remember: false, ..FakeOptions::default() };
     let rig = Rig::with(fake, |options| {
-        options.journal.keep_ended = 500;
+        options.journal.keep_ended = keep;
         options.limits.max_per_client = 100;
         options.recent = 50;
     });
@@ -63,7 +66,7 @@ async fn many(count: u64) {
         let permit = permits.clone().acquire_owned().await.unwrap();
         let jobs = rig.jobs.clone();
         tasks.spawn(async move {
-            let request = window(&format!("w {i}"), &format!("{i} {}", "x".repeat(2000)));
+            let request = window(&format!("w {i}"), &format!("{i} {}", "x".repeat(bytes)));
             let expected = proof_of(&request, 1);
             let submitted = jobs.submit(request, &client("c")).await.unwrap();
             assert_eq!(proof(&end(&jobs, &submitted.job).await), expected);
@@ -80,7 +83,7 @@ async fn many(count: u64) {
     let look = rig.jobs.look();
     println!("KiB in memory and bytes on disk after each fifth: {measured:?}, {} commits", look.journal.commits);
     assert_eq!((look.completed(), look.retained, look.waiting), (count, 0, 0));
-    assert_eq!((look.journal.unfinished, look.journal.ended, look.recent.len()), (0, 500, 50));
+    assert_eq!((look.journal.unfinished, look.journal.ended, look.recent.len()), (0, (keep as u64).min(count), 50));
     let [_, second, .., last] = measured[..] else { panic!("{measured:?}") };
     assert!(last.0 < second.0 + second.0 / 20, "memory grows: {measured:?}");
     assert!(last.1 <= second.1 * 2, "the disk fills: {measured:?}");

@@ -93,7 +93,7 @@ fn window(id: &str, input: &str) -> SubmitProofRequest {
 
 /// Waits until something holds, which takes a moment.
 async fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..4000 {
         if holds() {
             return;
         }

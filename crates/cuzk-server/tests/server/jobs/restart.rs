@@ -81,6 +81,36 @@ async fn jobs_that_are_dropped_are_found_again() {
     assert!(matches!(rig.end(&id).await.ending, Ending::Completed { .. }));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_lost_or_damaged_costs_its_own_job() {
+    let rig = Rig::new(FakeOptions::default());
+    let large = |name: &str| window(name, &format!("slow {name} {}", "x".repeat(40_000)));
+    let mut ids = Vec::new();
+    for name in ["lost", "short", "damaged", "whole"] {
+        ids.push(rig.submit(large(name)).await.job);
+    }
+    rig.jobs.drain(Duration::ZERO).await;
+    let file = |id: &str| {
+        let number: u64 = id.split_once('-').unwrap().1.parse().unwrap();
+        rig.directory.path().join(format!("requests/{number:016x}"))
+    };
+    std::fs::remove_file(file(&ids[0])).unwrap();
+    std::fs::write(file(&ids[1]), b"short").unwrap();
+    let mut damaged = std::fs::read(file(&ids[2])).unwrap();
+    damaged[30_000] ^= 1;
+    std::fs::write(file(&ids[2]), damaged).unwrap();
+    let rig = rig.reopen(FakeOptions { partition_time: Duration::from_millis(1), ..FakeOptions::default() });
+    for (id, told) in ids.iter().zip(["is lost: 0 of 40", "is lost: 5 of 40", "is damaged"]) {
+        let Ending::Failed(cause) = rig.end(id).await.ending else { panic!("{id} is proved") };
+        assert!(cause.contains(told) && !cause.contains('/'), "{cause}");
+    }
+    assert!(matches!(rig.end(&ids[3]).await.ending, Ending::Completed { .. }));
+    // Its caller sends it again.
+    let again = rig.submit(large("lost")).await;
+    assert!(!again.joined);
+    assert!(matches!(rig.end(&again.job).await.ending, Ending::Completed { .. }));
+}
+
 const DIRECTORY: &str = "CUZK_JOBS_TEST_DIRECTORY";
 const WORKS: u64 = 3;
 const KILLS: u64 = 100;
