@@ -16,6 +16,7 @@ mod estimate;
 mod failure;
 mod files;
 mod gen_vanilla;
+mod gpu;
 mod key;
 mod keys;
 mod limits;

@@ -9,14 +9,14 @@ use std::{
 
 use cuzk_backend::BackendError;
 use cuzk_curve::Bls12;
-use cuzk_engine::{Engine, Estimate, EstimateError, StartError};
+use cuzk_engine::{Engine, Estimate, EstimateError, StartError, Status};
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::ResidencyError;
 use cuzk_prover::{
     CircuitError, Described, Directories, describe,
     keys::{KeyPaths, how_to_get},
 };
-use cuzk_scheduler::{DeviceId, Pool, Refusal, Shortage, units::show_bytes};
+use cuzk_scheduler::{DeviceId, Health, Pool, Refusal, Shortage, units::show_bytes};
 
 /// After how long it is looked again whether there is a key of which a proof fits, while there was none.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -70,6 +70,11 @@ impl Feasible {
     pub(crate) fn fits(&self, engine: &Engine<Bls12>, circuit: CircuitId) -> Result<(), String> {
         if let Some(Verdict { exact: true, lacks }) = self.known().verdicts.get(&circuit) {
             return lacks.clone().map_or(Ok(()), Err);
+        }
+        let healthy = |status: Status| status.devices.iter().all(|device| device.health == Health::Healthy);
+        if !engine.status().is_some_and(healthy) {
+            // What a device that is fenced now could hold is not known.
+            return Ok(());
         }
         // Not under the lock, because it reads files. A key that is damaged is told of by who loads it.
         let Ok(Some(described)) = describe(circuit, &self.directories) else { return Ok(()) };

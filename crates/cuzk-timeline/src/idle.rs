@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use cuzk_units::show_bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{CircuitId, JobId, PartitionRef, Timeline, units::show_bytes};
+use crate::{CircuitId, JobId, PartitionRef, Timeline};
 
 /// A kind of memory with a capacity of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -18,7 +18,7 @@
 //! time.
 //!
 //! # Layering
-//! Bottom layer. May import no other crate of this workspace; any of them may import it. Jobs, circuits, devices and
+//! Imports only `cuzk-units` of this workspace; any other crate of it may import it. Jobs, circuits, devices and
 //! pools are plain numbers and names here. Does not print, read the environment or open files.
 //!
 //! # References

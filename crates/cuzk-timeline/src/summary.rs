@@ -5,11 +5,12 @@ use std::{
     fmt,
 };
 
+use cuzk_units::show_bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Activity, Dropped, JobEvent, JobId, Nanos, Outcome, Pool, Span, Stage, StageClass, Timeline, UNEXPLAINED,
-    device_activity, units::show_bytes,
+    device_activity,
 };
 
 /// Lengths of time, in numbers. Of nothing, all are zero.

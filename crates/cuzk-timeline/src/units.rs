@@ -1,4 +1,4 @@
-//! Nanoseconds, and how times and bytes are written for people.
+//! Nanoseconds, and how times are written for people.
 
 use std::{
     fmt,
@@ -96,21 +96,12 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `"16.0 GiB"`, `"512 B"`.
-pub(crate) fn show_bytes(bytes: u64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    units.iter().find(|(_, log)| bytes >> log > 0).map_or_else(
-        || format!("{bytes} B"),
-        |(unit, log)| format!("{:.1} {unit}", bytes as f64 / (1_u64 << log) as f64),
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Nanos, show_bytes};
+    use super::Nanos;
 
     #[test]
-    fn times_and_bytes_for_people() {
+    fn times_for_people() {
         let show = |ns| Nanos(ns).to_string();
         assert_eq!(show(831), "831 ns");
         assert_eq!(show(1_500), "1.50 µs");
@@ -120,9 +111,6 @@ mod tests {
         assert_eq!(show(119_400_000_000), "119 s");
         assert_eq!(show(725_000_000_000), "12 min 05 s");
         assert_eq!(format!("[{:>8}]", Nanos(5)), "[    5 ns]");
-        assert_eq!(show_bytes(512), "512 B");
-        assert_eq!(show_bytes(16 << 30), "16.0 GiB");
-        assert_eq!(show_bytes(3 << 19), "1.5 MiB");
     }
 
     #[test]

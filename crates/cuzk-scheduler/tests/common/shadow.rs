@@ -322,10 +322,9 @@ impl Shadow {
         let bytes = &p.bytes;
         let of = |b: HostBytes| if pool == Pool::Host { b.host } else { b.pinned };
         match (pool, p.stage) {
-            (Pool::Device(d), stage) if p.device == Some(d) => match stage {
-                "preparing" | "prepared" | "running" => p.profile.as_ref().unwrap().on_device(d).prepared,
-                _ => 0,
-            },
+            (Pool::Device(d), "preparing" | "prepared" | "running") if p.device == Some(d) => {
+                p.profile.as_ref().unwrap().on_device(d).prepared
+            }
             (Pool::Device(_), _) => 0,
             (_, "synthesis") => of(bytes.synthesis),
             (_, "synthesized" | "sending" | "queued" | "preparing" | "prepared" | "running") => of(bytes.synthesized),
