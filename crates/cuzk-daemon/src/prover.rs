@@ -13,7 +13,7 @@ use cuzk_engine::{
 use cuzk_filecoin::{CircuitId, Statement};
 use cuzk_proto::v1::{Priority as Wire, SubmitProofRequest};
 use cuzk_prover::{FilecoinCircuit, FilecoinJob, devices};
-use cuzk_scheduler::{Health, JobId, KeyTier, Pool, Priority};
+use cuzk_scheduler::{Health, JobId, KeyTier, PartitionId, Pool, Priority};
 use cuzk_server::{
     prover::{
         DeviceLook, Evicted, Failure, KeyError, KeyLook, Look, Observer, Order, PoolLook, Preloaded, Prover, Rejection,
@@ -21,7 +21,9 @@ use cuzk_server::{
     },
     server::ProverError,
 };
-use cuzk_timeline::{Limits, Recorder, Timeline};
+use cuzk_timeline::{
+    self as timeline, Limits, PartitionRef, Recorder, Span, Stage, Timeline, Track, TrackId, TrackKind,
+};
 
 use crate::{
     Settings,
@@ -252,6 +254,23 @@ impl Shared {
     }
 }
 
+/// Adds what devices compute now. The steps of a partition are recorded when it has been computed, which can take
+/// minutes; until then one span of kernels in general stands for them.
+fn add_current(timeline: &mut Timeline, status: &Status) {
+    let is_device = |(id, track): (u32, &Track)| (track.kind == TrackKind::Device).then_some(TrackId(id));
+    let tracks: Vec<TrackId> = (0..).zip(&timeline.tracks).filter_map(is_device).collect();
+    for (device, track) in status.devices.iter().zip(tracks) {
+        let Some(ticket) = device.current else { continue };
+        let spans = timeline.spans.iter().filter(|span| span.track == track).map(|span| span.end);
+        let gaps = timeline.gaps.iter().filter(|gap| gap.track == track).map(|gap| gap.end);
+        let since = spans.chain(gaps).max().unwrap_or(timeline.start);
+        let PartitionId { job, index } = ticket.partition;
+        let partition = PartitionRef { job: timeline::JobId(job.0), index, attempt: ticket.attempt };
+        let span = Span::new(track, Stage::Kernels, since, timeline.end);
+        timeline.spans.push(Span { partition: Some(partition), ..span });
+    }
+}
+
 fn health(health: &Health) -> &'static str {
     match health {
         Health::Healthy => "healthy",
@@ -382,7 +401,11 @@ impl Prover for EngineProver {
         // Negative, infinite and no numbers are "everything".
         let back = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX);
         let start = cuzk_timeline::Nanos(now.0.saturating_sub(u64::try_from(back.as_nanos()).unwrap_or(u64::MAX)));
-        recorder.snapshot(now).between(start, now)
+        let mut timeline = recorder.snapshot(now);
+        if let Some(status) = self.shared.engine().and_then(|engine| engine.status()) {
+            add_current(&mut timeline, &status);
+        }
+        timeline.between(start, now)
     }
 
     fn preload(&self, circuit: &str) -> Result<Preloaded, KeyError> {

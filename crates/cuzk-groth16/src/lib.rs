@@ -76,6 +76,7 @@ pub use prove::{
 };
 pub use residency::{
     Budget, CircuitShape, Part, Placement, ResidencyError, ResidencyPlan, SectionPlan, Sizing, assignment_shape,
+    with_margin,
 };
 pub use setup::{setup, setup_deterministic};
 pub use verify::{PreparedVerifyingKey, decode_inputs};

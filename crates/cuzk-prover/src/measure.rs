@@ -10,6 +10,7 @@ use cuzk_filecoin::{
     WinningStatement, parse_c1, prover_id_from_miner,
     synthetic::{self, SealInput},
 };
+use cuzk_groth16::with_margin;
 use cuzk_r1cs::Assignment;
 use rand_core::{OsRng, RngCore};
 use serde::{Deserialize, Serialize};
@@ -81,15 +82,14 @@ impl WitnessSize {
         Ok(remembered::read(&cache_file(circuit, cache, ENDING)?))
     }
 
-    /// What no witness of the circuit exceeds: 1/32 beyond what was measured, as for plans of single proofs.
+    /// What no witness of the circuit exceeds.
     pub fn bound(&self) -> AssignmentShape {
-        let with_margin = |n: u64| (n + n / 32 + 64).min(self.n_variables);
-        AssignmentShape {
+        with_margin(AssignmentShape {
             curve: CurveId::Bls12_381,
             n_variables: self.n_variables,
-            n_ones: with_margin(self.n_ones),
-            n_wide: with_margin(self.n_wide),
-        }
+            n_ones: self.n_ones,
+            n_wide: self.n_wide,
+        })
     }
 
     /// Bytes of host memory that making a witness takes at its peak, if the finished one has so many: it grows by

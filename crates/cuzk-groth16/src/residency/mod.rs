@@ -83,17 +83,20 @@ impl CircuitShape {
     }
 }
 
-/// The sizes of an assignment, and `1/32` more of its ones and wide values: others of the same circuit differ little.
+/// The sizes that no assignment of the circuit should exceed, after this one.
 pub fn assignment_shape<F: ScalarRepr>(assignment: &Assignment<F>) -> AssignmentShape {
-    let n_variables = assignment.n_variables() as u64;
-    let with_margin = |n: u64| (n + n / 32 + 64).min(n_variables);
-    let n_ones = assignment.ones().iter().map(|word| u64::from(word.count_ones())).sum();
-    AssignmentShape {
+    with_margin(AssignmentShape {
         curve: F::CURVE,
-        n_variables,
-        n_ones: with_margin(n_ones),
-        n_wide: with_margin(assignment.wide_scalars().len() as u64),
-    }
+        n_variables: assignment.n_variables() as u64,
+        n_ones: assignment.ones().iter().map(|word| u64::from(word.count_ones())).sum(),
+        n_wide: assignment.wide_scalars().len() as u64,
+    })
+}
+
+/// The sizes of an assignment, and `1/32` more of its ones and wide values: others of the same circuit differ little.
+pub fn with_margin(shape: AssignmentShape) -> AssignmentShape {
+    let more = |n: u64| n.saturating_add(n / 32 + 64).min(shape.n_variables);
+    AssignmentShape { n_ones: more(shape.n_ones), n_wide: more(shape.n_wide), ..shape }
 }
 
 /// Says how much memory operations take on a device: on one that is there, or one that is only described.
