@@ -50,7 +50,7 @@ impl Feasible {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a key for a circuit. The text is for whoever asked: it names settings, and the log has the paths.
+    /// Whether there is a key for a circuit. The text is for whoever asked: it names settings; the log has the paths.
     ///
     /// # Errors
     /// Where it was looked for, under which names, and how to get it.

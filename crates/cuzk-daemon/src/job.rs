@@ -29,8 +29,8 @@ pub(crate) struct Job {
     observer: Arc<dyn Observer>,
     started: Instant,
     state: Mutex<State>,
-    /// Whether its owner does not want it any more. An engine that stops cancels what it has, too, and that is no end of
-    /// the job.
+    /// Whether its owner does not want it any more. An engine that stops cancels what it has, too, and that is no end
+    /// of the job.
     unwanted: AtomicBool,
 }
 

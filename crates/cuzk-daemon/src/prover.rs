@@ -305,8 +305,9 @@ struct Wish {
 
 /// Gives a job to the engine once its circuit is known there.
 ///
-/// A job is accepted only if its key is there. If it cannot be had after that (its disk is not mounted after a restart, its
-/// file is being replaced), the job waits for it, and says why, instead of being lost to a fault that is not its own.
+/// A job is accepted only if its key is there. If it cannot be had after that (its disk is not mounted after a restart,
+/// its file is being replaced), the job waits for it, and says why, instead of being lost to a fault that is not its
+/// own.
 fn begin(circuits: &Circuits, shared: &Arc<Shared>, job: Arc<Job>, wish: Wish) {
     let (circuits_again, shared) = (circuits.clone(), Arc::clone(shared));
     circuits.with(wish.circuit, move |registered| {

@@ -5,8 +5,8 @@
 //!   whose matrices are recorded once and cached, and whose witnesses have a size that was measured.
 //! * [`FilecoinJob`] is a statement: a [`Workload`](cuzk_engine::Workload) that reads its vanilla proofs when its turn
 //!   comes, and keeps them no longer than it needs them.
-//! * [`describe`] says how large a circuit is before anything of it is loaded, so that a machine that is too small for it
-//!   is found out at once.
+//! * [`describe`] says how large a circuit is before anything of it is loaded, so that a machine that is too small for
+//!   it is found out at once.
 //! * [`devices`] finds a backend and devices of it, and says why these.
 //!
 //! # Example

@@ -24,8 +24,8 @@ use crate::{
 pub struct Described {
     /// Its sizes.
     pub circuit: DescribedCircuit,
-    /// Whether they are its sizes. Otherwise they are what no circuit with such a key is below: its matrices have not been
-    /// recorded here yet, or no witness of it was measured.
+    /// Whether they are its sizes. Otherwise they are what no circuit with such a key is below: its matrices have not
+    /// been recorded here yet, or no witness of it was measured.
     pub exact: bool,
 }
 

@@ -14,9 +14,9 @@ use crate::{
 };
 
 impl Statement {
-    /// Hashes all that the vanilla proofs claim: every path from its leaf to its root, and of a PoRep the columns, labels
-    /// and the encoding too. What passes satisfies the circuit; what does not would be found by a proof that fails, without
-    /// a place.
+    /// Hashes all that the vanilla proofs claim: every path from its leaf to its root, and of a PoRep the columns, the
+    /// labels and the encoding, too. What passes satisfies the circuit; what does not would be found by a proof that
+    /// fails, without a place.
     ///
     /// On the current rayon pool: the 235,000 paths of a full WindowPoSt partition of 32 GiB take seconds of one core.
     ///
