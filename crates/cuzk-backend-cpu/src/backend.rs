@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuzk_backend::{Backend, BackendError, DeviceInfo, DeviceOps, DeviceOptions, Result};
+use cuzk_backend::{Backend, BackendError, DeviceInfo, DeviceOps, DeviceOptions, Pool, Result};
 
 use crate::{device::CpuDevice, host};
 
@@ -45,18 +45,26 @@ impl Backend for CpuBackend {
                 available: format!("{} ({})", info.index, info.uuid),
             });
         }
-        Ok(Arc::new(CpuDevice::new(info, &with_defaults(options, host::available_bytes(), host::cores()))?))
+        Ok(Arc::new(CpuDevice::new(info, &with_defaults(options, host::available_bytes(), host::cores())?)?))
     }
 }
 
 /// The options with every zero replaced.
-fn with_defaults(options: &DeviceOptions, available: u64, cores: u32) -> DeviceOptions {
+///
+/// # Errors
+/// So much was given to the pinned pool that nothing is left for the device's.
+fn with_defaults(options: &DeviceOptions, available: u64, cores: u32) -> Result<DeviceOptions> {
     let or = |given: u64, default: u64| if given == 0 { default } else { given };
     let pinned_bytes = or(options.pinned_bytes, (available / 8).min(GIB));
     let margin = (available / 8).max(GIB).min(available / 2);
-    let device_memory_limit = or(options.device_memory_limit, (available - margin).saturating_sub(pinned_bytes));
+    let usable = available - margin;
+    if options.device_memory_limit == 0 && pinned_bytes >= usable {
+        let (pool, requested, capacity) = (Pool::Pinned, pinned_bytes, usable);
+        return Err(BackendError::OutOfMemory { pool, requested, in_use: 0, capacity });
+    }
+    let device_memory_limit = or(options.device_memory_limit, usable.saturating_sub(pinned_bytes));
     let threads = if options.threads == 0 { cores } else { options.threads };
-    DeviceOptions { device_memory_limit, pinned_bytes, threads }
+    Ok(DeviceOptions { device_memory_limit, pinned_bytes, threads })
 }
 
 #[cfg(test)]
@@ -66,11 +74,18 @@ mod tests {
     #[test]
     fn what_is_given_is_kept_and_the_rest_leaves_a_margin() {
         let given = DeviceOptions { device_memory_limit: 5, pinned_bytes: 6, threads: 7 };
-        assert_eq!(with_defaults(&given, 100 * GIB, 2), given);
-        let defaults = with_defaults(&DeviceOptions::default(), 64 * GIB, 3);
+        assert_eq!(with_defaults(&given, 100 * GIB, 2).unwrap(), given);
+        let defaults = with_defaults(&DeviceOptions::default(), 64 * GIB, 3).unwrap();
         assert_eq!(defaults, DeviceOptions { device_memory_limit: (64 - 8 - 1) * GIB, pinned_bytes: GIB, threads: 3 });
-        let small = with_defaults(&DeviceOptions::default(), GIB, 1);
+        let small = with_defaults(&DeviceOptions::default(), GIB, 1).unwrap();
         assert_eq!(small.device_memory_limit, GIB / 2 - GIB / 8);
+        let all_pinned = DeviceOptions { pinned_bytes: 100 * GIB, ..DeviceOptions::default() };
+        let Err(BackendError::OutOfMemory { pool: Pool::Pinned, requested, capacity, .. }) =
+            with_defaults(&all_pinned, 64 * GIB, 3)
+        else {
+            panic!("more than there is was given to the pinned pool");
+        };
+        assert_eq!((requested, capacity), (100 * GIB, (64 - 8) * GIB));
     }
 
     #[test]

@@ -163,16 +163,16 @@ fn lacks(described: &Described, estimate: Result<Estimate, EstimateError>) -> Op
     Some(format!("{}: {lacks}{more}", circuit.name))
 }
 
-/// Why an engine does not start, with the setting that would help if that is known: a device tests itself first, which
-/// takes a few megabytes.
+/// Why an engine does not start, with the setting that would help if that is known: a device takes its pinned memory as
+/// it is opened and then tests itself, which takes a few megabytes.
 pub(crate) fn start_error(error: &StartError) -> String {
     match error {
         StartError::Device { cause: BackendError::OutOfMemory { pool, .. }, .. } => {
-            let pool = match pool {
-                cuzk_backend::Pool::Device => Pool::Device(DeviceId(0)),
-                cuzk_backend::Pool::Pinned => Pool::Pinned,
+            let setting = match pool {
+                cuzk_backend::Pool::Device => setting(Pool::Device(DeviceId(0))),
+                cuzk_backend::Pool::Pinned => "backend.pinned_limit decides that",
             };
-            format!("{error}: {}", setting(pool))
+            format!("{error}: {setting}")
         }
         other => other.to_string(),
     }

@@ -12,7 +12,9 @@ use std::{
 
 use cuzk_backend::{BackendError, Device};
 use cuzk_curve::Curve;
-use cuzk_scheduler::{CircuitId, ConfigError, DeviceId, DeviceResources, JobId, Resources, Scheduler};
+use cuzk_scheduler::{
+    CircuitId, ConfigError, DeviceId, DeviceResources, JobId, Resources, Scheduler, units::show_bytes,
+};
 use cuzk_timeline::Recorder;
 
 use crate::{
@@ -129,7 +131,8 @@ impl<C: Curve> Engine<C> {
                 .collect(),
         };
         let last_resorts = resources.devices.iter().map(|device| device.last_resort).collect();
-        tracing::info!(host = resources.host, pinned = resources.pinned, "{machine:?}; {threads}");
+        let [host, pinned] = [resources.host, resources.pinned].map(show_bytes);
+        tracing::info!("{machine}, of which {host} for proofs, and {pinned} pinned; {threads}");
         let scheduler = Scheduler::new(config.scheduler.clone(), resources)?;
         let pools = Pools {
             synthesis: Pool::yielding("cuzk-synthesis", threads.synthesis, threads.per_synthesis)?,

@@ -1,6 +1,8 @@
 //! What the machine has: cores and memory.
 
-use std::{fs, path::Path};
+use std::{fmt, fs, path::Path};
+
+use cuzk_scheduler::units::show_bytes;
 
 /// Cores and memory that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,12 @@ impl Machine {
         let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group_limit(&text));
         let memory_bytes = machine.into_iter().chain(group).min().unwrap_or(0);
         Self { cores, memory_bytes }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cores, {}", self.cores, show_bytes(self.memory_bytes))
     }
 }
 

@@ -157,7 +157,12 @@ impl Plan {
             let uuid = &device.info().uuid;
             match plan_on(&request, DeviceId(index), device) {
                 Ok((plan, numbers)) => {
-                    tracing::info!(circuit = name, device = uuid, "{plan}");
+                    tracing::info!(
+                        circuit = name,
+                        device = uuid,
+                        "{}",
+                        plan.to_string().trim_end().replace('\n', "; ")
+                    );
                     planned.push(Some(numbers));
                 }
                 Err(cause) => {
