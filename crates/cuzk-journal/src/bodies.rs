@@ -17,8 +17,9 @@
 //! journal's.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -28,7 +29,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::Error;
+use crate::{
+    Error,
+    lock::{FILE_MODE, make_directory},
+};
 
 /// Ending of the name of a request whose job may not be on record.
 const PART: &str = ".part";
@@ -52,9 +56,8 @@ pub(crate) struct Body {
 
 impl Bodies {
     pub(crate) fn open(directory: PathBuf) -> Result<Self, Error> {
-        let bodies = Self { directory };
-        fs::create_dir_all(&bodies.directory).map_err(|cause| bodies.failed("make", cause))?;
-        Ok(bodies)
+        make_directory(&directory)?;
+        Ok(Self { directory })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -142,7 +145,7 @@ impl Bodies {
     /// Sees whether so many bytes would find room, without writing them.
     pub(crate) fn probe(&self, bytes: u64) -> io::Result<()> {
         let path = self.directory.join(PROBE);
-        let file = File::create(&path)?;
+        let file = create(&path)?;
         let room = fallocate(&file, FallocateFlags::empty(), 0, bytes);
         drop(file);
         fs::remove_file(&path)?;
@@ -154,8 +157,13 @@ impl Bodies {
     }
 }
 
+/// An empty file that only its owner may read.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)
+}
+
 fn write(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = create(path)?;
     for part in parts {
         file.write_all(part)?;
     }

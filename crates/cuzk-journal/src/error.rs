@@ -9,7 +9,7 @@ pub enum Error {
     /// Another process has it open.
     #[error("{} is in use by process {}", path.display(), pid.map_or("unknown".to_owned(), |pid| pid.to_string()))]
     Locked {
-        /// The lock file.
+        /// What is locked: the directory, the database's file, or the file with the process's id.
         path: PathBuf,
         /// Who holds it, if that can be read.
         pid: Option<u32>,
@@ -45,8 +45,8 @@ pub enum Error {
     /// Requests of accepted jobs are there, and the database does not know them. Nothing was removed or made.
     #[error(
         "{} holds requests of accepted jobs ({files} files, {bytes} bytes), and {} {}. Nothing was removed. Put back \
-         the database that belongs to them; or, to go on without them, move that directory away: whoever waits for one of \
-         them has to send it again",
+         the database that belongs to them; or, to go on without them, move that directory away: whoever waits for one \
+         of them has to send it again",
         requests.display(),
         database.display(),
         if *empty { "is missing or empty" } else { "does not know them: it is an older copy, or another journal's" }
@@ -72,6 +72,15 @@ pub enum Error {
         found: Option<u64>,
         /// Bytes that it had.
         expected: u64,
+    },
+    /// Somebody removed, renamed or replaced the database's file while it was open. What would be written now could not
+    /// be found again, so no new job is taken until the file is back under its name, or the journal is opened anew.
+    #[error("{} {}", path.display(), if *missing { "was removed or renamed" } else { "was replaced by another file" })]
+    Replaced {
+        /// The database's file, as it was called.
+        path: PathBuf,
+        /// Whether nothing is there now.
+        missing: bool,
     },
     /// The disk has no room for more work. What was accepted has its room.
     #[error("no room in {} for {needed} more bytes: {cause}", path.display())]

@@ -1,7 +1,6 @@
 //! The journal as its callers see it.
 
 use std::{
-    fs::{self, File},
     io,
     path::{Path, PathBuf},
     sync::{
@@ -17,7 +16,8 @@ use redb::ReadableTable;
 use crate::{
     Error, NewJob, Options, Outcome, Record, Refusing, Usage,
     bodies::{Bodies, Body},
-    lock::Lock,
+    ids::{Epochs, random},
+    lock::{Lock, database_path, exposed, keep_names},
     record::{JOBS, NAMES, REQUESTS, RESULTS, Stored},
     store::{Contents, Opener, Store},
     writer::{Operation, ROOM_PER_JOB, Writer},
@@ -41,7 +41,7 @@ pub struct Journal {
 /// What the callers' side and the writer's side both need.
 pub(crate) struct Shared {
     pub(crate) directory: PathBuf,
-    journal: u32,
+    epochs: Epochs,
     state: Mutex<Counts>,
 }
 
@@ -57,6 +57,8 @@ struct Counts {
     failing: bool,
     /// Whether a request's file could not be made when that was tried last.
     no_files: bool,
+    /// Whether the database's file had not its name any more when that was looked for last.
+    replaced: bool,
 }
 
 impl Counts {
@@ -67,7 +69,9 @@ impl Counts {
     fn refusing(&self) -> Option<Refusing> {
         let (in_use, limit) = (self.in_use(), self.options.max_bytes);
         let requested = self.over_limit.max(ROOM_PER_JOB);
-        if self.failing || self.no_files {
+        if self.replaced {
+            Some(Refusing::Replaced)
+        } else if self.failing || self.no_files {
             Some(Refusing::Failing)
         } else if let Some(needed) = self.disk_full {
             Some(Refusing::Disk { needed })
@@ -81,13 +85,7 @@ impl Counts {
 
 impl Shared {
     pub(crate) fn id(&self, number: u64) -> String {
-        format!("{:08x}-{number}", self.journal)
-    }
-
-    fn number(&self, id: &str) -> Option<u64> {
-        let (journal, number) = id.split_once('-')?;
-        let canonical = number.parse().ok().filter(|number: &u64| self.id(*number) == id);
-        canonical.filter(|_| journal.len() == 8)
+        self.epochs.id(number)
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -125,6 +123,11 @@ impl Shared {
 
     pub(crate) fn is_failing(&self) -> bool {
         self.counts().failing
+    }
+
+    /// Whether the database's file has not its name any more.
+    pub(crate) fn replaced(&self, replaced: bool) {
+        self.counts().replaced = replaced;
     }
 
     /// What a probe found: whether there is no room for so many bytes, and whether no file can be made.
@@ -173,16 +176,21 @@ impl Journal {
     /// [`Error::Locked`] if another process has it; [`Error::Orphans`], [`Error::Version`], [`Error::Corrupt`],
     /// [`Error::Io`]. Then everything in the directory is as it was.
     pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
-        let path = directory.join("journal.redb");
-        let journal = Self::open_in(directory, options, path.clone(), Store::file(&path))?;
+        let lock = Lock::take(directory)?;
+        let path = database_path(directory);
+        let opener = Store::file(&path, lock.identity());
+        let journal = Self::open_in(directory, options, path, opener, lock)?;
         keep_names(directory)?;
         Ok(journal)
     }
 
-    pub(crate) fn open_in(directory: &Path, options: Options, path: PathBuf, opener: Opener) -> Result<Self, Error> {
-        let made = fs::create_dir_all(directory);
-        made.map_err(|cause| Error::Io { doing: "make", path: directory.to_owned(), cause: Arc::new(cause) })?;
-        let lock = Lock::take(&directory.join("lock"))?;
+    pub(crate) fn open_in(
+        directory: &Path,
+        options: Options,
+        path: PathBuf,
+        opener: Opener,
+        lock: Lock,
+    ) -> Result<Self, Error> {
         let bodies = Arc::new(Bodies::open(directory.join("requests"))?);
         let found = bodies.all()?;
         let (store, contents) = Store::open(path.clone(), opener, &|| no_orphans(&bodies, &found, 0, &path, true))?;
@@ -191,10 +199,13 @@ impl Journal {
         settle_bodies(&bodies, &found, &contents)?;
         let in_files = contents.unfinished.values().filter(|job| job.in_file);
         let usage = Usage { request_bytes: in_files.map(|job| job.request_bytes).sum(), ..Usage::default() };
-        let state =
-            Mutex::new(Counts { usage, options, over_limit: 0, disk_full: None, failing: false, no_files: false });
-        let shared = Arc::new(Shared { directory: directory.to_owned(), journal: contents.journal, state });
-        let writer = Writer::new(store.clone(), bodies.clone(), shared.clone(), &contents, lock);
+        let counts =
+            Counts { usage, options, over_limit: 0, disk_full: None, failing: false, no_files: false, replaced: false };
+        let mut epochs = contents.epochs.clone();
+        let epoch = (contents.next, random());
+        epochs.insert(epoch.0, epoch.1);
+        let shared = Arc::new(Shared { directory: directory.to_owned(), epochs, state: Mutex::new(counts) });
+        let writer = Writer::new(store.clone(), bodies.clone(), shared.clone(), &contents, epoch, lock);
         writer.set_aside()?;
         let (operations, receiver) = mpsc::channel();
         let thread = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run(&receiver));
@@ -231,7 +242,8 @@ impl Journal {
     /// returns, the job is on disk.
     ///
     /// # Errors
-    /// [`Error::Full`] or [`Error::OverBudget`] if there is no room; then, as with every error, nothing is left of it,
+    /// [`Error::Full`] or [`Error::OverBudget`] if there is no room, [`Error::Replaced`] if the database's file is
+    /// not in its place any more; then, as with every error, nothing is left of it,
     /// unless the disk failed in such a way that it cannot be removed: then it may be there after the next opening.
     pub fn accept(&self, job: NewJob, request: &[&[u8]]) -> Result<String, Error> {
         let bytes: u64 = request.iter().map(|part| part.len() as u64).sum();
@@ -255,7 +267,7 @@ impl Journal {
 
     /// Counts an attempt at a job. It is written with the next commit, and nobody waits for that.
     pub fn begin(&self, id: &str) {
-        if let Some(number) = self.shared.number(id) {
+        if let Some(number) = self.shared.epochs.number(id) {
             self.send(Operation::Begin { number });
         }
     }
@@ -284,7 +296,9 @@ impl Journal {
         }
     }
 
-    /// Forgets ended jobs that are too old by now. This happens with every commit, too.
+    /// Forgets jobs that ended more than [`Options::keep_for`] before `now_ms`. Nothing else does: `now_ms` should not
+    /// be a clock's word alone, which may be wrong for a while. When this returns, whatever was asked for before is on
+    /// disk; with a `now_ms` of 0, that is all it is for.
     ///
     /// # Errors
     /// It cannot be written.
@@ -307,7 +321,7 @@ impl Journal {
     }
 
     fn number(&self, id: &str) -> Result<u64, Error> {
-        self.shared.number(id).ok_or_else(|| Error::UnknownJob(id.to_owned()))
+        self.shared.epochs.number(id).ok_or_else(|| Error::UnknownJob(id.to_owned()))
     }
 
     /// What is known of a job.
@@ -425,6 +439,12 @@ impl Journal {
         found.ok_or_else(|| Error::UnknownJob(id.to_owned()))
     }
 
+    /// What in the directory anybody on this machine can read, with its mode, if there is such a thing. What a journal
+    /// makes is its owner's alone, but it may have been there before.
+    pub fn exposed(&self) -> Option<(PathBuf, u32)> {
+        exposed(&self.shared.directory, self.bodies.directory())
+    }
+
     /// How large it is, as of the last commit. Reads no disk.
     pub fn usage(&self) -> Usage {
         let counts = self.shared.counts();
@@ -461,16 +481,6 @@ fn settle_bodies(bodies: &Bodies, found: &[Body], contents: &Contents) -> Result
         } else if body.part {
             bodies.keep(body.number);
         }
-    }
-    Ok(())
-}
-
-/// Brings the names of a directory's files, and its own, to disk: a file that was made is lost without its name.
-fn keep_names(directory: &Path) -> Result<(), Error> {
-    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
-    for directory in [Some(directory), parent].into_iter().flatten() {
-        let synced = File::open(directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|cause| Error::Io { doing: "sync", path: directory.to_owned(), cause: Arc::new(cause) })?;
     }
     Ok(())
 }

@@ -9,14 +9,21 @@
 //! # On disk
 //! | path | content |
 //! |---|---|
-//! | `lock` | id of the process that has it open, under a lock that dies with the process |
+//! | `lock` | id of the process that has it open |
 //! | `journal.redb` | a header with the version of the format, a [redb] database, room set aside |
 //! | `requests/` | requests of unfinished jobs above 32 KiB, a file each |
 //!
-//! The two belong together. A database that is missing, empty or older than the requests beside it is refused
-//! ([`Error::Orphans`]), as is a damaged one ([`Error::Corrupt`]) and one of another version ([`Error::Version`]): then
-//! nothing is removed, made or changed, and a person decides. A request that is missing or cut short beside a database
-//! that lists it costs its own job only ([`Error::RequestLost`]).
+//! Database and requests belong together. A database that is missing, empty or older than the requests beside it is
+//! refused ([`Error::Orphans`]), as is a damaged one ([`Error::Corrupt`]) and one of another version
+//! ([`Error::Version`]): then nothing is removed, made or changed, and a person decides. A request that is missing or
+//! cut short beside a database that lists it costs its own job only ([`Error::RequestLost`]).
+//!
+//! Who opens it locks the directory and the database's file, not the file `lock`: a second process finds
+//! [`Error::Locked`] whatever was removed. Directories are made with mode 0700, files with 0600. If the database's file
+//! is removed, renamed or replaced under way, no new job is taken ([`Error::Replaced`]).
+//!
+//! An id is never given twice, not even after an older copy of the database was put back: half of it is random, and
+//! another one with each opening.
 //!
 //! All that waits to be written is written in one commit, so that many callers share one wait for the disk.
 //!
@@ -72,6 +79,7 @@
 mod bodies;
 mod disk;
 mod error;
+mod ids;
 mod journal;
 mod lock;
 mod options;

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Options {
     /// Ended jobs that are kept; the oldest are forgotten first.
     pub keep_ended: usize,
-    /// How long an ended job is kept.
+    /// How long an ended job is kept: [`Journal::expire`](crate::Journal::expire) forgets those that are older.
     pub keep_for: Duration,
     /// Bytes on disk above which no new job is accepted.
     pub max_bytes: u64,
@@ -63,4 +63,6 @@ pub enum Refusing {
     },
     /// The disk or the database fails.
     Failing,
+    /// The database's file was removed, renamed or replaced: [`Error::Replaced`](crate::Error::Replaced).
+    Replaced,
 }

@@ -20,7 +20,7 @@ pub struct NewJob {
 /// What is known of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Unique for ever: eight hexadecimal digits that are the journal's, and a number.
+    /// Unique for ever: eight hexadecimal digits, random anew with each opening of the journal, and a number.
     pub id: String,
     /// The caller's name for the work.
     pub request_id: String,
@@ -79,6 +79,8 @@ pub(crate) const REQUESTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::ne
 pub(crate) const RESULTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("results");
 /// The newest job of a request id and a digest that has not failed.
 pub(crate) const NAMES: TableDefinition<'_, (&str, [u8; 32]), u64> = TableDefinition::new("names");
+/// The random halves of ids: each counts for the number that it stands at and those above, up to the next one.
+pub(crate) const EPOCHS: TableDefinition<'_, u64, u32> = TableDefinition::new("epochs");
 /// Numbers of the journal itself.
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 

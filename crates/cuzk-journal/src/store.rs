@@ -17,7 +17,9 @@ use crate::{
     Error,
     bodies::is_full,
     disk::{Disk, Storage},
-    record::{JOBS, META, NAMES, REQUESTS, RESULTS, State, Stored},
+    ids::{Epochs, random},
+    lock::Identity,
+    record::{EPOCHS, JOBS, META, NAMES, REQUESTS, RESULTS, State, Stored},
 };
 
 /// Pages that stay in memory: those of what is under way, of the names that are looked up, and on the ways to them. A
@@ -47,8 +49,8 @@ struct Opened {
 
 /// What a database says when it is opened.
 pub(crate) struct Contents {
-    /// Random, to tell journals apart.
-    pub(crate) journal: u32,
+    /// The random halves of the ids that were given.
+    pub(crate) epochs: Epochs,
     /// No job has had this number or a higher one.
     pub(crate) next: u64,
     /// Jobs that have not ended.
@@ -81,11 +83,14 @@ impl Store {
         Ok((store, contents))
     }
 
-    /// A database in a file.
-    pub(crate) fn file(path: &Path) -> Opener {
+    /// A database in a file that is there, and is this one each time.
+    pub(crate) fn file(path: &Path, identity: Identity) -> Opener {
         let path = path.to_owned();
         Box::new(move || {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let file = OpenOptions::new().read(true).write(true).open(&path)?;
+            if Identity::of_file(&file)? != identity {
+                return Err(io::Error::other("it was replaced by another file"));
+            }
             let backend = FileBackend::new(file).map_err(io::Error::other)?;
             Ok(Box::new(backend))
         })
@@ -125,16 +130,16 @@ impl Store {
     }
 
     fn set_up(&self, database: &Database) -> Result<(), Error> {
-        let mut random = [0; 4];
-        rand_core::RngCore::fill_bytes(&mut rand_core::OsRng, &mut random);
         let transaction = database.begin_write().map_err(|error| self.error(error))?;
         (|| {
             transaction.open_table(JOBS)?;
             transaction.open_table(REQUESTS)?;
             transaction.open_table(RESULTS)?;
             transaction.open_table(NAMES)?;
+            transaction.open_table(EPOCHS)?;
             let mut meta = transaction.open_table(META)?;
-            meta.insert("journal", u64::from(u32::from_le_bytes(random)))?;
+            // Ids below the first entry of the table of their random halves have this one.
+            meta.insert("journal", u64::from(random()))?;
             meta.insert("next", 1)?;
             Ok(())
         })()
@@ -212,7 +217,19 @@ impl Store {
                 }
             }
             ended.sort_unstable();
-            Ok(Contents { journal, next: number("next")?, unfinished, ended })
+            let mut epochs = Epochs::new(journal);
+            match transaction.open_table(EPOCHS) {
+                Ok(table) => {
+                    for entry in table.iter()? {
+                        let (first, random) = entry?;
+                        epochs.insert(first.value(), random.value());
+                    }
+                }
+                // An earlier version of this crate made it; the first job makes the table.
+                Err(redb::TableError::TableDoesNotExist(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            Ok(Contents { epochs, next: number("next")?, unfinished, ended })
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that writes. Whatever waits is written in one commit, so that many callers share one wait for the disk.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     io,
     sync::{Arc, mpsc},
 };
@@ -13,7 +13,7 @@ use crate::{
     bodies::{Bodies, is_full},
     journal::{INLINE_MAX, Shared},
     lock::Lock,
-    record::{JOBS, META, NAMES, REQUESTS, RESULTS, Stored},
+    record::{EPOCHS, JOBS, META, NAMES, REQUESTS, RESULTS, Stored},
     store::{Contents, Store, failed},
 };
 
@@ -75,15 +75,26 @@ pub(crate) struct Writer {
     ended: VecDeque<(u64, u64)>,
     /// Refused by a commit that failed and may be on disk for all that.
     withdrawn: BTreeMap<u64, Open>,
+    /// The first number and the random half of the ids of this opening, and earlier halves that no job has any more:
+    /// written with the first job.
+    epoch: Option<Epoch>,
     /// Given back when the database is closed.
-    _lock: Lock,
+    lock: Lock,
+}
+
+struct Epoch {
+    first: u64,
+    random: u32,
+    unused: Vec<u64>,
 }
 
 /// What changes in memory when a commit has succeeded.
 #[derive(Default)]
 struct Changes {
     ended: Vec<(u64, u64)>,
-    forgotten: usize,
+    forgotten: HashSet<u64>,
+    /// Whether the random half of the new ids is on disk.
+    epoch: bool,
     /// Operations that were refused for what they are.
     errors: HashMap<usize, Error>,
 }
@@ -94,22 +105,26 @@ impl Writer {
         bodies: Arc<Bodies>,
         shared: Arc<Shared>,
         contents: &Contents,
+        (first, random): (u64, u32),
         lock: Lock,
     ) -> Self {
         let open = contents.unfinished.iter().map(|(number, job)| (*number, Open::of(job))).collect();
-        let ended = contents.ended.iter().copied().collect();
-        let writer = Self { store, bodies, shared, open, ended, withdrawn: BTreeMap::new(), _lock: lock };
-        writer.publish();
-        writer
+        let ended: VecDeque<_> = contents.ended.iter().copied().collect();
+        let numbers: BTreeSet<u64> =
+            contents.unfinished.keys().copied().chain(ended.iter().map(|(_, number)| *number)).collect();
+        let epoch = Some(Epoch { first, random, unused: contents.epochs.unused(&numbers, first) });
+        Self { store, bodies, shared, open, ended, withdrawn: BTreeMap::new(), epoch, lock }
     }
 
-    /// Sets aside what the jobs that are there need, as far as there is room.
+    /// Sets aside what the jobs that are there need, as far as there is room, and says how large the journal is then.
     pub(crate) fn set_aside(&self) -> Result<(), Error> {
         let disk = self.store.disk()?;
-        match disk.set_aside(self.room(0) + disk.database_bytes()) {
+        let done = match disk.set_aside(self.room(0) + disk.database_bytes()) {
             Err(cause) if !is_full(&cause) => Err(Error::Database(cause.to_string())),
             _ => Ok(()),
-        }
+        };
+        self.publish();
+        done
     }
 
     /// Writes until the other end is dropped.
@@ -139,6 +154,7 @@ impl Writer {
             self.shared.broken(&error);
             return self.refuse(batch, &error);
         }
+        let batch = self.check_place(batch);
         let mut batch = match self.make_room(self.probe(batch)) {
             Ok(batch) => batch,
             Err((batch, error)) => {
@@ -180,6 +196,21 @@ impl Writer {
             self.bodies.remove(number);
             self.shared.release(bytes);
         }
+    }
+
+    /// Sees whether the database still has its name, where that matters: new jobs are refused if not, and what was
+    /// accepted may end, since its callers are told that all the same.
+    fn check_place(&mut self, batch: Vec<Operation>) -> Vec<Operation> {
+        if !batch.iter().any(|operation| matches!(operation, Operation::Accept { .. } | Operation::Probe { .. })) {
+            return batch;
+        }
+        let place = self.lock.check();
+        self.shared.replaced(matches!(place, Err(Error::Replaced { .. })));
+        let Err(error @ Error::Replaced { .. }) = place else { return batch };
+        let (accepts, others): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|operation| matches!(operation, Operation::Accept { .. }));
+        self.refuse(accepts, &error);
+        others
     }
 
     /// Answers probes. While the database fails, they stay in the batch: only a commit can tell.
@@ -247,7 +278,7 @@ impl Writer {
 
     fn apply(&self, transaction: &WriteTransaction, batch: &mut [Operation]) -> Result<Changes, redb::Error> {
         let mut changes = Changes::default();
-        let mut now = 0;
+        let mut expire_at = None;
         for number in self.withdrawn.keys() {
             forget(transaction, *number)?;
         }
@@ -255,7 +286,10 @@ impl Writer {
             match operation {
                 Operation::Accept { number, job, request, .. } => {
                     accept(transaction, *number, job, request.as_deref())?;
-                    now = now.max(job.accepted_ms);
+                    if let Some(epoch) = self.epoch.as_ref().filter(|_| !changes.epoch) {
+                        begin_epoch(transaction, epoch)?;
+                        changes.epoch = true;
+                    }
                 }
                 Operation::Begin { number } => begin(transaction, *number)?,
                 Operation::Finish { number, outcome, at_ms, .. } => {
@@ -263,22 +297,26 @@ impl Writer {
                         Ok(()) => changes.ended.push((*at_ms, *number)),
                         Err(error) => drop(changes.errors.insert(i, error)),
                     }
-                    now = now.max(*at_ms);
                 }
-                Operation::Expire { now_ms, .. } => now = now.max(*now_ms),
+                Operation::Expire { now_ms, .. } => expire_at = expire_at.max(Some(*now_ms)),
                 Operation::Probe { .. } => {}
             }
         }
         let options = self.shared.options();
         let count = self.ended.len() + changes.ended.len();
         let keep_for = u64::try_from(options.keep_for.as_millis()).unwrap_or(u64::MAX);
+        let too_many = count.saturating_sub(options.keep_ended);
+        let mut forgotten = HashSet::new();
         for (i, (at, number)) in self.ended.iter().chain(&changes.ended).enumerate() {
-            if count - i <= options.keep_ended && at.saturating_add(keep_for) >= now {
+            // They stand in the order of their ends, which is not that of the times if the clock was set.
+            if i < too_many || expire_at.is_some_and(|now| at.saturating_add(keep_for) < now) {
+                forget(transaction, *number)?;
+                forgotten.insert(*number);
+            } else if expire_at.is_none() {
                 break;
             }
-            forget(transaction, *number)?;
-            changes.forgotten += 1;
         }
+        changes.forgotten = forgotten;
         Ok(changes)
     }
 
@@ -331,7 +369,12 @@ impl Writer {
             }
         }
         self.ended.extend(&changes.ended);
-        self.ended.drain(..changes.forgotten);
+        if !changes.forgotten.is_empty() {
+            self.ended.retain(|(_, number)| !changes.forgotten.contains(number));
+        }
+        if changes.epoch {
+            self.epoch = None;
+        }
         self.shared.committed();
         self.trim();
         self.publish();
@@ -387,6 +430,16 @@ fn accept(
     if !job.request_id.is_empty() {
         transaction.open_table(NAMES)?.insert((job.request_id.as_str(), job.digest), number)?;
     }
+    Ok(())
+}
+
+/// The ids of the numbers from here on have another random half.
+fn begin_epoch(transaction: &WriteTransaction, epoch: &Epoch) -> Result<(), redb::Error> {
+    let mut epochs = transaction.open_table(EPOCHS)?;
+    for unused in &epoch.unused {
+        epochs.remove(unused)?;
+    }
+    epochs.insert(epoch.first, epoch.random)?;
     Ok(())
 }
 

@@ -156,9 +156,14 @@ fn one_process_at_a_time_and_a_dead_one_holds_nothing() {
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(output.any(|line| line.unwrap() == "open"));
     let Err(error) = Journal::open(directory.path(), Options::default()) else { panic!("it is open twice") };
-    let path = directory.path().join("lock");
+    let path = directory.path();
     assert!(matches!(&error, Error::Locked { pid, .. } if *pid == Some(child.id())), "{error}");
     assert_eq!(error.to_string(), format!("{} is in use by process {}", path.display(), child.id()));
+    // Nor after somebody removed the file that tells whose it is.
+    std::fs::remove_file(path.join("lock")).unwrap();
+    let Err(error) = Journal::open(path, Options::default()) else { panic!("it is open twice") };
+    assert!(matches!(error, Error::Locked { pid: None, .. }), "{error}");
+    assert!(!path.join("lock").exists(), "the second one leaves nothing");
     child.kill().unwrap();
     child.wait().unwrap();
     let journal = Journal::open(directory.path(), Options::default()).unwrap();

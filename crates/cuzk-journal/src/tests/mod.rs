@@ -5,6 +5,7 @@ mod disk;
 mod full;
 mod model;
 mod orphans;
+mod place;
 mod power;
 
 use crate::{Journal, NewJob, Options};
@@ -13,7 +14,8 @@ use crate::{Journal, NewJob, Options};
 fn open(directory: &std::path::Path, options: Options, disk: &disk::Simulated) -> Result<Journal, crate::Error> {
     let disk = disk.clone();
     let opener = move || Ok(Box::new(disk.clone()) as crate::disk::Storage);
-    Journal::open_in(directory, options, "simulated".into(), Box::new(opener))
+    let lock = crate::lock::Lock::take(directory)?;
+    Journal::open_in(directory, options, "simulated".into(), Box::new(opener), lock)
 }
 
 fn job(request_id: &str, digest: u8) -> NewJob {

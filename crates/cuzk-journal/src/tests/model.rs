@@ -52,10 +52,10 @@ struct Model {
 }
 
 impl Model {
-    fn forget(&mut self, now: u64) {
+    fn forget(&mut self, expired_at: u64) {
         while let Some(&oldest) = self.ended.first() {
             let at = self.jobs[oldest].1.as_ref().and_then(|job| job.state.ended_ms()).unwrap();
-            if self.ended.len() <= KEEP_ENDED && at + KEEP_FOR >= now {
+            if self.ended.len() <= KEEP_ENDED && at + KEEP_FOR >= expired_at {
                 break;
             }
             self.ended.remove(0);
@@ -109,7 +109,7 @@ proptest! {
                         outcome: None,
                     };
                     model.jobs.push((id, Some(job)));
-                    model.forget(now);
+                    model.forget(0);
                 }
                 Action::Begin { which } if !model.jobs.is_empty() => {
                     let (id, job) = &mut { which }.checked_rem(model.jobs.len()).map(|i| &mut model.jobs[i]).unwrap();
@@ -142,7 +142,8 @@ proptest! {
                             model.ended.push(index);
                         }
                     }
-                    model.forget(now);
+                    // Age counts only where it is asked for.
+                    model.forget(0);
                 }
                 Action::Expire { later } => {
                     now += later;
@@ -165,6 +166,7 @@ proptest! {
         let journal = journal.unwrap();
         // What was begun is on disk with the next commit.
         journal.expire(now).unwrap();
+        model.forget(now);
         for (id, job) in &model.jobs {
             let Some(job) = job else {
                 prop_assert!(matches!(journal.record(id), Err(Error::UnknownJob(_))));

@@ -142,7 +142,8 @@ sections! {
         /// Directory of the journal; one daemon each. "auto": what the service manager assigns (STATE_DIRECTORY), else
         /// /var/lib/cuzk for root, else cuzk in XDG_STATE_HOME or ~/.local/state.
         directory: Auto<PathBuf> = "auto";
-        /// How long a proof can be fetched after its end.
+        /// How long a proof can be fetched after its end. It is removed once it was older than that by the clock during
+        /// a whole hour of the daemon's running: a clock that is wrong for a while removes nothing.
         retention: Duration = "7d";
         /// Disk space that the journal may take. When it is used up, new requests are refused. Each that waits has its
         /// input there: 50 to 200 MB for a 32 GiB sector.
@@ -163,7 +164,8 @@ sections! {
         /// Jobs of one client that are not yet proved. A client is who its certificate, its unix user or its IP address
         /// says. 0: no limit beside queue_length.
         jobs_per_client: u32 = "0";
-        /// Connections at a time. The status page has others, 128 at most.
+        /// Connections at a time; fewer, which the log tells, if the limit of open files (ulimit -n) does not carry
+        /// them. The status page has others, 128 at most.
         connections: NonZeroU32 = "1024";
         /// Calls that wait for a proof, at a time.
         waiting_calls: NonZeroU32 = "2048";
@@ -184,6 +186,7 @@ sections! {
         /// Its private key, PEM.
         key: Option<PathBuf> = "";
         /// Certificates, PEM, of the authorities that clients' certificates must come from. Empty: clients need none.
+        /// Reloading does not take this protection away, a restart does.
         client_ca: Option<PathBuf> = "";
     }
 
@@ -192,7 +195,8 @@ sections! {
         /// Token that calls carry as "authorization: Bearer TOKEN". Better in a file: what is here can be seen by all
         /// who may read it.
         token: Option<Secret> = "";
-        /// File with the token. It is read again when the daemon is told to reload.
+        /// File with the token. It is read again when the daemon is told to reload, which can replace the token and not
+        /// do without one.
         token_file: Option<PathBuf> = "";
     }
 

@@ -208,7 +208,12 @@ where
             let Ok(mut answer) = answer.await;
             correct(answer.headers_mut(), gate.largest - PREFIX);
             if let Some(status) = Status::from_header_map(answer.headers()).filter(|s| s.code() != Code::Ok) {
-                tracing::info!(code = ?status.code(), "answered: {}", status.message());
+                // Who asks for what is not there, or not any more, may ask again and again.
+                if status.code() == Code::NotFound {
+                    tracing::debug!(code = ?status.code(), "answered: {}", status.message());
+                } else {
+                    tracing::info!(code = ?status.code(), "answered: {}", status.message());
+                }
             }
             Ok(answer.map(|body| Body::new(HeldBody { body, _place: place })))
         };

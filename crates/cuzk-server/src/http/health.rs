@@ -53,12 +53,20 @@ impl Readiness {
     }
 
     /// Every reason, by its name in metrics.
-    pub(super) const REASONS: [&str; 7] =
-        ["draining", "device", "unable", "journal_limit", "journal_disk", "journal_failing", "queue"];
+    pub(super) const REASONS: [&str; 8] = [
+        "draining",
+        "device",
+        "unable",
+        "journal_limit",
+        "journal_disk",
+        "journal_failing",
+        "journal_replaced",
+        "queue",
+    ];
 
     /// Why not, by its name in metrics.
     pub(super) fn reason(&self) -> Option<&'static str> {
-        let [draining, device, unable, limit, disk, failing, queue] = Self::REASONS;
+        let [draining, device, unable, limit, disk, failing, replaced, queue] = Self::REASONS;
         match self {
             Self::Ready => None,
             Self::Draining => Some(draining),
@@ -67,6 +75,7 @@ impl Readiness {
             Self::Journal(Refusing::Limit { .. }) => Some(limit),
             Self::Journal(Refusing::Disk { .. }) => Some(disk),
             Self::Journal(Refusing::Failing) => Some(failing),
+            Self::Journal(Refusing::Replaced) => Some(replaced),
             Self::QueueFull { .. } => Some(queue),
         }
     }
@@ -98,6 +107,10 @@ impl fmt::Display for Readiness {
                 write!(f, "the disk of journal.directory is full: there is no room for {needed} more bytes")
             }
             Self::Journal(Refusing::Failing) => f.write_str("the journal cannot be written; the log says why"),
+            Self::Journal(Refusing::Replaced) => f.write_str(
+                "the journal's database was removed, renamed or replaced: put journal.redb back under its name, or \
+                 start the daemon again",
+            ),
             Self::QueueFull { queued, limit } => {
                 write!(f, "the queue is full: {queued} jobs wait, limits.queue_length is {limit}")
             }

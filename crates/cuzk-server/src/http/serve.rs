@@ -10,7 +10,7 @@ use std::{
     io,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::Router;
@@ -29,7 +29,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Connections at a time.
+use crate::listen::Seldom;
+
+/// Connections at a time, where the limit of open files allows it.
 pub(crate) const MAX_CONNECTIONS: usize = 128;
 /// For the head of a request, from the connection's begin or the end of the answer before.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,17 +40,19 @@ const LIFETIME: Duration = Duration::from_secs(600);
 /// For what is under way when a connection is to end. Whoever reads an answer more slowly than this is cut off.
 const LAST_ANSWER: Duration = Duration::from_secs(30);
 
-/// Serves `router` to all connections that `accept` gives, until `shutdown`; then answers what is under way and
-/// returns. A failure of `accept` is logged and tried again.
+/// Serves `router` to all connections that `accept` gives, `most` at a time, until `shutdown`; then answers what is
+/// under way and returns. A failure of `accept` is logged and tried again.
 pub async fn serve<Accepting, Io>(
     mut accept: impl FnMut() -> Accepting,
     router: Router,
+    most: usize,
     shutdown: impl Future<Output = ()>,
 ) where
     Accepting: Future<Output = io::Result<Io>>,
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let places = Places::default();
+    let places = Places::new(most);
+    let mut failures = Seldom::default();
     let (stop, stopped) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -63,7 +67,9 @@ pub async fn serve<Accepting, Io>(
                 }
                 Err(error) => {
                     // Most likely there are too many open files: some may be closed in a while.
-                    tracing::warn!(%error, "cannot accept an HTTP connection");
+                    if let Some(times) = failures.happened(Instant::now()) {
+                        tracing::warn!(%error, times, "HTTP connections cannot be accepted");
+                    }
                     sleep(Duration::from_millis(200)).await;
                 }
             },
@@ -75,8 +81,11 @@ pub async fn serve<Accepting, Io>(
 }
 
 /// The connections, in the order in which something was last asked on them.
-#[derive(Clone, Default)]
-struct Places(Arc<Mutex<Order>>);
+#[derive(Clone)]
+struct Places {
+    order: Arc<Mutex<Order>>,
+    most: usize,
+}
 
 #[derive(Default)]
 struct Order {
@@ -93,14 +102,18 @@ impl Order {
 }
 
 impl Places {
+    fn new(most: usize) -> Self {
+        Self { order: Arc::default(), most }
+    }
+
     fn order(&self) -> MutexGuard<'_, Order> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a connection; if it is one too many, the one that was silent for longest ends.
     fn enter(&self, start: impl FnOnce(Place) -> AbortHandle) {
         let mut order = self.order();
-        if order.connections.len() >= MAX_CONNECTIONS
+        if order.connections.len() >= self.most
             && let Some((_, silent)) = order.connections.pop_first()
         {
             tracing::debug!("an HTTP connection makes room for another");

@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     ClientName, Ended, Ending, JobLook, JobState, JobsOptions, SubmitError, Submitted,
+    clock::{self, Moment, SinceBoot},
     ear::Ear,
     record::{End, Meta},
     request::{Kept, Prepared},
@@ -357,9 +358,14 @@ fn crashed(error: JoinError) -> SubmitError {
 }
 
 fn live(id: &str, name: Name, meta: &Meta, accepted_ms: u64, attempts: u32) -> Live {
-    let (now, now_ms) = (Instant::now(), now_ms());
-    let ago = Duration::from_millis(now_ms.saturating_sub(accepted_ms));
-    let left = meta.deadline_at_ms().map(|at| Duration::from_millis(at.saturating_sub(now_ms)));
+    let (now, since_boot) = (Instant::now(), SinceBoot::now());
+    let accepted = meta.accepted_since_boot();
+    let ago = clock::elapsed(
+        &Moment { since_boot: &accepted, wall_ms: accepted_ms },
+        &Moment { since_boot: &since_boot, wall_ms: now_ms() },
+    );
+    let left =
+        meta.deadline_at_ms().map(|at| Duration::from_millis(at.saturating_sub(accepted_ms)).saturating_sub(ago));
     Live {
         id: id.to_owned(),
         name,

@@ -11,8 +11,12 @@
 //!   accepted before it.
 //! * **A disk that fails** refuses new jobs. If the end of a job cannot be brought to disk, its callers get it all the
 //!   same, and the end is kept in memory until the disk takes it.
+//! * **A clock that is set** makes no job late or old: a deadline is counted from the acceptance by a clock that nobody
+//!   sets, except across a boot of the machine, and an ended job is forgotten for its age when it was too old by the
+//!   wall clock for an hour of this process.
 //! * **Nobody is waited for.** Callers hold a receiver of the newest state and nothing else.
 
+mod clock;
 mod ear;
 mod error;
 mod inner;
@@ -34,6 +38,12 @@ use prost::Message;
 use tokio::{runtime::Handle, task::spawn_blocking};
 use tokio_stream::Stream;
 
+use self::{
+    clock::Agreed,
+    inner::{Inner, count_refusal, now_ms},
+    record::{End, Meta},
+    state::Snapshot,
+};
 pub use self::{
     error::{JobError, OpenError, SubmitError, UnknownJob},
     look::{
@@ -42,14 +52,9 @@ pub use self::{
     },
     options::{Abandoned, JobsLimits, JobsOptions},
 };
-use self::{
-    inner::{Inner, count_refusal, now_ms},
-    record::{End, Meta},
-    state::Snapshot,
-};
 use crate::prover::{Prover, Times};
 
-/// How often ended jobs that are too old are looked for.
+/// How often the clock is looked at for ended jobs that are too old.
 const EXPIRE_EVERY: Duration = Duration::from_secs(600);
 /// How often the journal is asked whether it takes jobs: while it does, and while it does not.
 const PROBE_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(1)];
@@ -68,7 +73,13 @@ impl OpenJournal {
     /// [`OpenError`].
     pub fn open(options: JobsOptions) -> Result<Self, OpenError> {
         let journal = Journal::open(&options.directory, options.journal.clone())?;
-        journal.expire(now_ms())?;
+        if let Some((path, mode)) = journal.exposed() {
+            tracing::warn!(
+                "{} has the mode {mode:04o}: others on this machine can read requests, which can contain secrets of \
+                 the sealed data; chmod o= closes it",
+                path.display()
+            );
+        }
         let unfinished = journal.unfinished()?.into_iter().map(|record| match Meta::decode(&record.meta[..]) {
             Ok(meta) => Ok((record, meta)),
             Err(cause) => Err(OpenError::Record { job: record.id, cause: cause.to_string() }),
@@ -316,8 +327,8 @@ impl Jobs {
         let inner = self.inner.clone();
         let stopped = blocking(move || {
             inner.prover.stop();
-            // What ended until now is before this in the journal's order.
-            inner.journal.expire(now_ms())
+            // What ended until now is before this in the journal's order, and nothing is old at that time.
+            inner.journal.expire(0)
         });
         if let Err(error) = stopped.await {
             tracing::error!(%error, "the journal could not be brought to disk");
@@ -346,19 +357,22 @@ impl Jobs {
 /// Looks after the journal as long as there are jobs: that old ones are forgotten, and that it says so in time, and is
 /// told, when it takes none any more or takes them again.
 async fn look_after(jobs: Weak<Inner>) {
-    let mut expired = Instant::now();
+    let mut noted = Instant::now();
+    let mut agreed = Agreed::default();
+    agreed.note(noted, now_ms());
     let mut refusing = None;
     loop {
         let [seldom, often] = PROBE_EVERY;
         tokio::time::sleep(if refusing.is_some() { often } else { seldom }).await;
         let Some(jobs) = jobs.upgrade() else { return };
-        let expire = expired.elapsed() >= EXPIRE_EVERY;
-        if expire {
-            expired = Instant::now();
+        let mut expire_at = None;
+        if noted.elapsed() >= EXPIRE_EVERY {
+            noted = Instant::now();
+            expire_at = agreed.note(noted, now_ms());
         }
         let looked = spawn_blocking(move || {
             jobs.journal.probe();
-            let expired = if expire { jobs.journal.expire(now_ms()) } else { Ok(()) };
+            let expired = expire_at.map_or(Ok(()), |at_ms| jobs.journal.expire(at_ms));
             (jobs.journal.usage().refusing, expired)
         });
         // A panic in there was told by its own hook.

@@ -6,13 +6,13 @@ use cuzk_journal::Outcome;
 use cuzk_proto::v1::{Priority, ProofKind};
 use prost::Message;
 
-use super::{Ending, JobState};
+use super::{Ending, JobState, clock::SinceBoot};
 use crate::prover::{Summary, Times};
 
 /// Bytes of an error that are kept.
 const MAX_ERROR: usize = 1024;
 
-/// What is known of a job when it is accepted.
+/// What is known of a job when it is accepted, which is now when this is [made](Meta::new).
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Meta {
     #[prost(enumeration = "ProofKind", tag = "1")]
@@ -28,6 +28,12 @@ pub(crate) struct Meta {
     /// Milliseconds since 1970; 0: none.
     #[prost(uint64, tag = "6")]
     pub(crate) deadline_at_ms: u64,
+    /// The boot of the machine in which it was accepted; empty: unknown.
+    #[prost(string, tag = "7")]
+    boot: String,
+    /// Acceptance in milliseconds since that boot.
+    #[prost(uint64, tag = "8")]
+    accepted_since_boot_ms: u64,
 }
 
 impl Meta {
@@ -38,6 +44,7 @@ impl Meta {
         client: &str,
         deadline_at_ms: Option<u64>,
     ) -> Self {
+        let accepted = SinceBoot::now();
         Self {
             kind: kind.into(),
             priority: priority.into(),
@@ -45,6 +52,8 @@ impl Meta {
             partitions: summary.partitions,
             client: client.to_owned(),
             deadline_at_ms: deadline_at_ms.unwrap_or(0),
+            boot: accepted.boot,
+            accepted_since_boot_ms: accepted.ms,
         }
     }
 
@@ -66,6 +75,11 @@ impl Meta {
 
     pub(crate) fn deadline_at_ms(&self) -> Option<u64> {
         (self.deadline_at_ms != 0).then_some(self.deadline_at_ms)
+    }
+
+    /// When it was accepted, by the clock that nobody sets.
+    pub(crate) fn accepted_since_boot(&self) -> SinceBoot {
+        SinceBoot { boot: self.boot.clone(), ms: self.accepted_since_boot_ms }
     }
 
     /// The most bytes that the end of such a job takes.

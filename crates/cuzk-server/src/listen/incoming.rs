@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -21,6 +21,7 @@ use super::{
     Bound, Connection, Peer, Tls,
     bind::Kind,
     connection::{self, tls_peer},
+    seldom::Seldom,
 };
 
 /// How connections are accepted.
@@ -111,6 +112,7 @@ async fn accept(
 ) {
     let mut beginning = JoinSet::new();
     let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
+    let mut failures = Seldom::default();
     loop {
         let accepted = match bound.kind() {
             Kind::Tcp(listener) => listener.accept().await.map(|(stream, address)| Accepted::Tcp(stream, address)),
@@ -130,7 +132,9 @@ async fn accept(
                 by_age.push_back(beginning.spawn(begin(accepted, options.clone(), permit, sender.clone())));
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be accepted");
+                if let Some(times) = failures.happened(Instant::now()) {
+                    tracing::warn!(%error, times, "connections cannot be accepted");
+                }
                 sleep(REST).await;
             }
         }
@@ -177,10 +181,7 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        time::Instant,
-    };
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
     use crate::{

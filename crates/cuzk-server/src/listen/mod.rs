@@ -9,6 +9,7 @@ mod address;
 mod bind;
 mod connection;
 mod incoming;
+mod seldom;
 mod tls;
 mod token;
 
@@ -16,5 +17,6 @@ pub use address::Address;
 pub use bind::{BindError, Bound, Exposure};
 pub use connection::{Connection, Peer};
 pub use incoming::{Connections, Incoming, IncomingOptions};
+pub(crate) use seldom::Seldom;
 pub use tls::{Tls, TlsError};
 pub use token::{Carried, Token, TokenError, secret};

@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
@@ -41,6 +44,12 @@ pub enum TlsError {
     /// The certificates of the clients' authorities cannot be used.
     #[error("tls.client_ca: {0}")]
     Authorities(VerifierBuilderError),
+    /// Clients needed certificates, and would not any more.
+    #[error(
+        "tls.client_ca is not given any more: whoever has no certificate would be let in. To serve without it, start \
+         the daemon again"
+    )]
+    Unguarded,
     /// Certificate and key cannot be used, or do not belong together.
     #[error("tls.certificate and tls.key: {0}")]
     Unusable(rustls::Error),
@@ -51,6 +60,8 @@ pub enum TlsError {
 pub struct Tls {
     acceptor: RwLock<Arc<ServerConfig>>,
     protocols: Vec<Vec<u8>>,
+    /// Whether clients need certificates; once they do, they do until the process ends.
+    guarded: AtomicBool,
 }
 
 impl Tls {
@@ -61,15 +72,21 @@ impl Tls {
     pub fn new(config: &TlsConfig, protocols: &[&str]) -> Result<Option<Self>, TlsError> {
         let protocols: Vec<Vec<u8>> = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
         let server = server_config(config, &protocols)?;
-        Ok(server.map(|server| Self { acceptor: RwLock::new(server), protocols }))
+        let guarded = AtomicBool::new(config.client_ca.is_some());
+        Ok(server.map(|server| Self { acceptor: RwLock::new(server), protocols, guarded }))
     }
 
-    /// Reads the files again. After an error, the old certificates count.
+    /// Reads the files again. After an error, the old certificates count. That clients need certificates cannot be
+    /// taken back: a configuration that is read while it is being written may lack anything.
     ///
     /// # Errors
     /// [`TlsError`].
     pub fn reload(&self, config: &TlsConfig) -> Result<(), TlsError> {
+        if self.guarded.load(Ordering::Relaxed) && config.client_ca.is_none() {
+            return Err(TlsError::Unguarded);
+        }
         if let Some(server) = server_config(config, &self.protocols)? {
+            self.guarded.fetch_or(config.client_ca.is_some(), Ordering::Relaxed);
             *self.acceptor.write().unwrap_or_else(PoisonError::into_inner) = server;
         }
         Ok(())
@@ -150,6 +167,13 @@ mod tests {
         assert!(told(&nobody).starts_with("tls.client_ca "));
         assert!(tls.reload(&stranger).is_err());
         assert!(tls.reload(&good).is_ok());
+        // Once clients need certificates, they go on needing them.
+        let guarded = TlsConfig { client_ca: good.certificate.clone(), ..good.clone() };
+        assert!(tls.reload(&guarded).is_ok());
+        for _ in 0..2 {
+            assert!(matches!(tls.reload(&good), Err(TlsError::Unguarded)));
+        }
+        assert!(tls.reload(&guarded).is_ok());
         let none = TlsConfig { certificate: None, key: None, client_ca: None };
         assert!(Tls::new(&none, &["h2"]).unwrap().is_none());
     }

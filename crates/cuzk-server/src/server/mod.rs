@@ -1,5 +1,6 @@
 //! A server: jobs, gRPC and HTTP over a [`Prover`], from a configuration.
 
+mod descriptors;
 mod process;
 mod reload;
 mod service_manager;
@@ -21,6 +22,7 @@ use tower::ServiceExt;
 pub use process::{ProverError, RunError, run};
 pub use reload::{Effect, Reloaded};
 
+use self::descriptors::Shares;
 use crate::{
     config::{Config, LimitsConfig, Loaded, Secret},
     grpc::{Gate, Grpc, Health},
@@ -58,6 +60,17 @@ pub enum StartError {
     /// The journal cannot be opened.
     #[error(transparent)]
     Jobs(#[from] OpenError),
+    /// The process may have so few open files that it could not serve.
+    #[error(
+        "{limit} files may be open (ulimit -n, LimitNOFILE), and at least {needed} are needed: some for the journal, \
+         keys and devices, some for connections"
+    )]
+    Descriptors {
+        /// The limit.
+        limit: u64,
+        /// The least that is enough.
+        needed: u64,
+    },
     /// The descriptors for reflection cannot be used.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -145,6 +158,7 @@ impl Swappable {
 pub struct Prepared {
     loaded: Loaded,
     secret: Option<Secret>,
+    shares: Shares,
     grpc_tls: Option<Arc<Tls>>,
     http_tls: Option<Arc<Tls>>,
     bound: Vec<Bound>,
@@ -160,6 +174,7 @@ impl Prepared {
     /// [`StartError`].
     pub async fn new(loaded: Loaded) -> Result<Self, StartError> {
         let config = &loaded.config;
+        let shares = descriptors::shares(config.limits.connections.get())?;
         let secret = secret(&config.auth)?;
         let grpc_tls = Tls::new(&config.tls, &["h2"])?.map(Arc::new);
         let http_tls = Tls::new(&config.tls, &["http/1.1"])?.map(Arc::new);
@@ -174,7 +189,7 @@ impl Prepared {
         };
         let options = jobs_options(&loaded);
         let journal = spawn_blocking(move || OpenJournal::open(options)).await.map_err(io::Error::other)??;
-        Ok(Self { loaded, secret, grpc_tls, http_tls, bound, status_bound, journal })
+        Ok(Self { loaded, secret, shares, grpc_tls, http_tls, bound, status_bound, journal })
     }
 
     /// Resumes what is unfinished in the journal, and serves. Call it within a tokio runtime.
@@ -182,7 +197,7 @@ impl Prepared {
     /// # Errors
     /// [`StartError`]; then nothing is served.
     pub async fn start(self, prover: Arc<dyn Prover>, about: About) -> Result<Server, StartError> {
-        let Self { loaded, secret, grpc_tls, http_tls, bound, status_bound, journal } = self;
+        let Self { loaded, secret, shares, grpc_tls, http_tls, bound, status_bound, journal } = self;
         let config = loaded.config.clone();
         let addresses = bound.iter().map(Bound::address).collect::<Result<Vec<_>, _>>()?;
         let status_address = status_bound.as_ref().map(Bound::address).transpose()?;
@@ -202,7 +217,8 @@ impl Prepared {
         };
         let (routes, health) = grpc.routes()?;
         health.set(true).await;
-        let incoming = Incoming::new(bound, &incoming_options(&config.limits, grpc_tls.clone(), HTTP2_PREFACE));
+        let incoming =
+            Incoming::new(bound, &incoming_options(&config.limits, shares.grpc, grpc_tls.clone(), HTTP2_PREFACE));
         let connections = incoming.connections();
         let mut tasks = vec![tokio::spawn(serve_grpc(routes, gate.clone(), incoming, config.limits.clone(), {
             let stopped = stopped.clone();
@@ -213,13 +229,11 @@ impl Prepared {
         if let (Some(bound), Some(address)) = (status_bound, &status_address) {
             let shown = Side { jobs: jobs.clone(), prover: Arc::clone(&prover), about };
             let swappable = Swappable::new(shown, address, http_tls.is_some(), &config, secret.as_ref());
-            let options = IncomingOptions {
-                // Those that are served, which make room for each other, and those that begin.
-                limit: 2 * http::MAX_CONNECTIONS,
-                ..incoming_options(&config.limits, http_tls.clone(), 1)
-            };
+            let options = incoming_options(&config.limits, shares.http, http_tls.clone(), 1);
             let incoming = Incoming::new(vec![bound], &options);
-            tasks.push(tokio::spawn(serve_http(swappable.service(), incoming, until_true(stopped))));
+            // Half are served, which make room for each other, and half begin.
+            let most = shares.http / 2;
+            tasks.push(tokio::spawn(serve_http(swappable.service(), incoming, most, until_true(stopped))));
             side = Some(swappable);
         }
         Ok(Server {
@@ -318,13 +332,8 @@ fn jobs_options(loaded: &Loaded) -> JobsOptions {
     options
 }
 
-fn incoming_options(limits: &LimitsConfig, tls: Option<Arc<Tls>>, first_bytes: usize) -> IncomingOptions {
-    IncomingOptions {
-        tls,
-        handshake_timeout: limits.handshake_timeout,
-        first_bytes,
-        limit: limits.connections.get() as usize,
-    }
+fn incoming_options(limits: &LimitsConfig, limit: usize, tls: Option<Arc<Tls>>, first_bytes: usize) -> IncomingOptions {
+    IncomingOptions { tls, handshake_timeout: limits.handshake_timeout, first_bytes, limit }
 }
 
 /// Until it is true, or nobody can make it true any more.
@@ -354,7 +363,7 @@ async fn serve_grpc(
     }
 }
 
-async fn serve_http(router: axum::Router, incoming: Incoming, stop: impl Future<Output = ()>) {
+async fn serve_http(router: axum::Router, incoming: Incoming, most: usize, stop: impl Future<Output = ()>) {
     let incoming = Arc::new(AsyncMutex::new(incoming));
     let accept = || {
         let incoming = Arc::clone(&incoming);
@@ -366,5 +375,5 @@ async fn serve_http(router: axum::Router, incoming: Incoming, stop: impl Future<
             }
         }
     };
-    http::serve(accept, router, stop).await;
+    http::serve(accept, router, most, stop).await;
 }

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Effect, Prepared, Server, StartError,
+    Effect, Prepared, Server, StartError, descriptors,
     service_manager::{Watchdog, tell, tell_reloading},
 };
 use crate::{
@@ -89,6 +89,7 @@ pub fn run(
     if loaded.config.daemon.insecure_listen {
         tracing::warn!("daemon.insecure_listen: whoever reaches the addresses can have proofs made and cancel others'");
     }
+    descriptors::raise();
     let runtime = runtime::Builder::new_multi_thread().enable_all().thread_name("server").build()?;
     let config = loaded.config.clone();
     // Addresses and the journal first: to make a prover can take minutes.
@@ -160,6 +161,13 @@ async fn end(server: Server, mut signals: Signals, mut watchdog: Watchdog) {
 
 fn reload(server: &Server, sources: &Sources, log: &Log) {
     tell_reloading();
+    // What somebody is writing is empty at first; a configuration of defaults needs no file.
+    let empty = sources.file.as_ref().filter(|path| std::fs::metadata(path).is_ok_and(|found| found.len() == 0));
+    if let Some(path) = empty {
+        tracing::error!("not reloaded, what was before counts: {} is empty", path.display());
+        tell(&[NotifyState::Ready]);
+        return;
+    }
     match sources.load() {
         Ok(loaded) => {
             for warning in &loaded.warnings {

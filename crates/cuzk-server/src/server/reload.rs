@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use super::{Exposure, Server, exposure, jobs_options};
+use super::{Server, jobs_options};
 use crate::{config::Loaded, listen::secret, log::Log};
 
 /// Keys that take effect at once, beside `logging.level` and what is in `auth` and `tls`.
@@ -36,7 +36,8 @@ pub type Reloaded = Vec<(&'static str, Effect)>;
 
 impl Server {
     /// Takes over what can be taken over: the level of logs, token, certificates, limits of jobs, of calls and of the
-    /// journal. What cannot is told each time until it counts.
+    /// journal. What cannot is told each time until it counts. What protects is replaced and never removed: token, TLS,
+    /// and that clients need certificates.
     pub fn reload(&self, new: Loaded, log: Option<&Log>) -> Reloaded {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Reloaded = Vec::new();
@@ -82,15 +83,12 @@ impl Server {
             Ok(secret) => secret,
             Err(error) => return vec![("auth", Effect::Refused(error.to_string()))],
         };
-        let was_set = self.token.is_set();
-        if secret.is_none() && !was_set {
-            return Vec::new();
-        }
-        // It may be all that protects an address.
-        let exposed = self.addresses.iter().chain(&self.status_address).any(|address| !address.is_local());
-        if exposure(config, secret.is_some(), !self.tls.is_empty()) == Exposure::Unprotected && exposed {
-            let reason = "without a token, an address that others can reach would be unprotected";
-            return vec![("auth", Effect::Refused(reason.to_owned()))];
+        if secret.is_none() {
+            // A configuration that is read while it is being written may lack anything.
+            let reason = "no token is given any more, and the one that counts stays: to serve without one, start the \
+                          daemon again";
+            let told = self.token.is_set().then(|| ("auth", Effect::Refused(reason.to_owned())));
+            return told.into_iter().collect();
         }
         self.token.set(secret.as_ref());
         if let Some(side) = &self.side {

@@ -232,9 +232,11 @@ async fn sighup_reads_the_configuration_again() {
     fs::write(&file, "[logging]\nlevel = 'error'\n[limits]\nqueue_length = 7\nconnections = 9\n").unwrap();
     daemon.signal(Signal::HUP);
     daemon.hear("READY=1");
-    fs::write(&file, "[logging]\nlevel = 'loud'\n").unwrap();
-    daemon.signal(Signal::HUP);
-    daemon.hear("READY=1");
+    for text in ["[logging]\nlevel = 'loud'\n", ""] {
+        fs::write(&file, text).unwrap();
+        daemon.signal(Signal::HUP);
+        daemon.hear("READY=1");
+    }
     daemon.proving().await.get_status(GetStatusRequest {}).await.unwrap();
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().code(), Some(0));
@@ -243,6 +245,7 @@ async fn sighup_reads_the_configuration_again() {
     assert_eq!(log.matches(now).count(), 1, "from the second time on, only errors are logged: {log}");
     assert!(log.contains("it counts from the next start on key=\"limits.connections\""), "{log}");
     assert!(log.contains("cuzk.toml:2: logging.level = \"loud\": expected"), "{log}");
+    assert!(log.contains("cuzk.toml is empty"), "{log}");
     assert!(!log.contains("drained"), "{log}");
 }
 

@@ -132,6 +132,22 @@ async fn a_journal_that_takes_nothing_is_told_by_readiness_and_found_to_take_aga
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_was_removed_takes_no_jobs_and_is_told() {
+    let running = start(&[("daemon.status_listen", "127.0.0.1:0")]).await;
+    let database = running.directory.path().join("journal/journal.redb");
+    let aside = running.directory.path().join("aside");
+    let mut proving = running.proving().await;
+    std::fs::rename(&database, &aside).unwrap();
+    let status = proving.submit_proof(slow("a")).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    let (is_ready, reason) = ready(&running).await;
+    assert!(!is_ready && reason.contains("put journal.redb back"), "{reason}");
+    std::fs::rename(&aside, &database).unwrap();
+    proving.submit_proof(slow("a")).await.unwrap();
+    assert_eq!(ready(&running).await, (true, "ready\n".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_prover_says_callers_hear_no_path_and_no_number_of_its_own() {
     let options = FakeOptions { partition_time: Duration::from_millis(100), ..FakeOptions::default() };
     let running = start_over(FakeProver::start(options), &[("daemon.status_listen", "127.0.0.1:0")]).await.unwrap();

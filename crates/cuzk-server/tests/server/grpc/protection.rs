@@ -230,10 +230,13 @@ async fn token_and_certificates_are_reloaded() {
     let done = running.server.reload(again(&settings), None);
     assert_eq!(done[0], ("limits.connections", Effect::NextStart));
     assert!(!done.iter().any(|(key, _)| *key == "limits.waiting_calls"), "{done:?}");
-    // Without a token, who is here already may go on, and others have TLS still.
-    let done = running.server.reload(again(&settings[..2]), None);
-    assert!(done.contains(&("auth", Effect::Now)), "{done:?}");
-    status(channel, None).await.unwrap();
+    // Without a token, or with nothing at all, as of a file that is being written: the token stays, again and again.
+    for given in [&settings[..2], &[], &[]] {
+        let done = running.server.reload(again(given), None);
+        assert!(matches!(&done[..], [.., ("auth", Effect::Refused(_)), ("tls", _)]), "{done:?}");
+        refused(status(channel.clone(), None).await);
+        status(channel.clone(), Some(&bearer)).await.unwrap();
+    }
     let done = running.server.reload(again(&[]), None);
     assert!(done.contains(&("tls", Effect::NextStart)), "{done:?}");
 }

@@ -67,7 +67,7 @@ impl Listening {
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(async move {
             let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
-            serve(accept, router, async { stopped.await.unwrap_or_default() }).await;
+            serve(accept, router, 128, async { stopped.await.unwrap_or_default() }).await;
         });
         Self { address, stop, server }
     }

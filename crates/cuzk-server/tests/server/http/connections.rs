@@ -26,7 +26,7 @@ async fn a_server_answers_what_is_under_way_and_ends() {
     let router = service.router.clone();
     let server = tokio::spawn(async move {
         let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
-        serve(accept, router, async { stopped.await.unwrap_or_default() }).await;
+        serve(accept, router, 128, async { stopped.await.unwrap_or_default() }).await;
     });
     let mut idle = TcpStream::connect(address).await.unwrap();
     let mut half = TcpStream::connect(address).await.unwrap();
@@ -65,7 +65,7 @@ async fn those_who_hold_connections_keep_out_nobody() {
     let router = service.router.clone();
     let server = tokio::spawn(async move {
         let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
-        serve(accept, router, async { stopped.await.unwrap_or_default() }).await;
+        serve(accept, router, 128, async { stopped.await.unwrap_or_default() }).await;
     });
     async fn ask(stream: &mut TcpStream, path: &str) -> io::Result<()> {
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await?;

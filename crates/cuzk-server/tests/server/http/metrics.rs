@@ -174,6 +174,7 @@ fn one_reason_is_told_for_not_being_ready() {
         ("journal_limit", Refusing::Limit { in_use: 5, requested: 6, limit: 7 }),
         ("journal_disk", Refusing::Disk { needed: 8 }),
         ("journal_failing", Refusing::Failing),
+        ("journal_replaced", Refusing::Replaced),
     ] {
         let mut look = jobs();
         look.journal.refusing = Some(refusing);
