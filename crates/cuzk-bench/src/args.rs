@@ -21,7 +21,8 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 Times are seconds, or numbers with ms, s, m, h, d: 90, 1.5s, 30m.
 Exit codes: 0 done, 1 a proof was not verified, 2 usage, 3 bad input, 4 missing key, 5 daemon or device, \
-6 the daemon has no room, 130 interrupted.";
+6 the daemon has no room, \
+129, 130, 143 ended by SIGHUP, SIGINT, SIGTERM: what was measured by then is told. A second signal ends it at once.";
 
 /// What every verb takes.
 #[derive(Debug, Args)]
@@ -158,7 +159,7 @@ Example:
   cuzk-bench sweep --config cuzk.toml -t porep --c1 c1.json -c 20 --partition-workers 10,12,14,16 --concurrency 5,10,20
 
 Each point has a daemon of its own, on a private socket and with a private journal; the rest of its configuration is
-that of --config.")]
+that of --config. Results are written after each point. A sweep that is killed (SIGKILL) leaves its daemon.")]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) submission: Submission,

@@ -14,11 +14,12 @@ use crate::{
     connect,
     failure::{Class, Failure},
     files,
-    load::{self, Asker, Done},
+    load::{self, Asker, Cut, Done},
     observe::{Look, Observation},
     output::{self, Progress},
     statement::Work,
     stats::Distribution,
+    stop::{Stop, interrupted},
 };
 
 /// A measurement that has ended.
@@ -30,7 +31,8 @@ pub(crate) struct Measured {
     /// From the first submission to the last answer.
     pub(crate) elapsed: Duration,
     pub(crate) done: Vec<Done>,
-    pub(crate) interrupted: bool,
+    /// Why not all was asked for, if it was not.
+    pub(crate) cut: Option<Cut>,
     pub(crate) observation: Observation,
 }
 
@@ -41,8 +43,9 @@ pub(crate) async fn measure(
     (count, concurrency): (u32, u32),
     limit: Duration,
     progress: &Progress,
+    stop: &Stop,
 ) -> Result<Measured, Failure> {
-    let before = Look::take(client).await?;
+    let before = stop.unless(Look::take(client)).await?;
     let asker = Asker::new(client.clone(), limit);
     let started = Instant::now();
     let mut number = 0;
@@ -50,9 +53,9 @@ pub(crate) async fn measure(
         number += 1;
         progress.tell(&format!("[{number}/{count}] {}", done.line()));
     };
-    let (done, interrupted) = load::batch(&asker, work, count, concurrency, tell).await?;
+    let (done, cut) = load::batch(&asker, work, (count, concurrency), stop, tell).await?;
     let elapsed = started.elapsed();
-    let after = Look::take(client).await?;
+    let observation = Observation::end(before, client, cut.is_some(), stop).await;
     // What the daemon calls the circuit is right, if it says it.
     let named = done.iter().filter_map(Done::proved).map(|end| end.circuit_id.clone()).find(|name| !name.is_empty());
     Ok(Measured {
@@ -61,8 +64,8 @@ pub(crate) async fn measure(
         concurrency,
         elapsed,
         done,
-        interrupted,
-        observation: Observation::new(before, after),
+        cut,
+        observation,
     })
 }
 
@@ -86,13 +89,20 @@ impl Measured {
 
     /// The first reason to end with another code than 0, and how many there are.
     pub(crate) fn failure(&self) -> Option<Failure> {
-        if self.interrupted {
-            let message = format!("interrupted after {} of {} proofs", self.done.len(), self.asked);
-            return Some(Failure::new(Class::Interrupted, message));
-        }
+        let so_far = || format!("after {} of {} proofs", self.done.len(), self.asked);
         let failures: Vec<Failure> = self.done.iter().filter_map(Done::failure).collect();
         let count = failures.len();
-        let first = failures.into_iter().next()?;
+        let first = failures.into_iter().next();
+        match &self.cut {
+            Some(Cut::Asked(signal)) => return Some(interrupted(*signal, format!("interrupted {}", so_far()))),
+            Some(Cut::Gone(why)) if self.asked > 1 => {
+                let (completed, of) = (self.completed(), self.asked);
+                let message = format!("the daemon is gone, {completed} of {of} proofs are completed: {why}");
+                return Some(Failure::new(Class::Device, message));
+            }
+            _ => {}
+        }
+        let Some(first) = first else { return self.observation.failure() };
         if self.asked == 1 {
             return Some(first);
         }
@@ -113,7 +123,7 @@ impl Measured {
             "completed": self.completed(),
             "failed": self.done.len() - self.completed(),
             "verified": self.verified(),
-            "interrupted": self.interrupted,
+            "interrupted": matches!(self.cut, Some(Cut::Asked(_))),
             "seconds_per_proof": self.seconds_per_proof(),
             "proofs_per_minute": self.seconds_per_proof().map(|s| 60.0 / s),
             "latency": self.latency().map(|latency| latency.json()),
@@ -154,27 +164,26 @@ impl Measured {
 }
 
 /// The verb `batch`.
-pub(crate) async fn run(global: &Global, args: &BatchArgs) -> Result<(), Failure> {
+pub(crate) async fn run(global: &Global, args: &BatchArgs, stop: &Stop) -> Result<(), Failure> {
     let work = Arc::new(args.submission.read(Path::new(""))?);
-    let client = connect(global).await?;
+    let client = stop.unless(connect(global)).await?;
     let progress = Progress::new(args.count.get().into(), global.json);
     let numbers = (args.count.get(), args.concurrency.get());
-    let measured = measure(&client, &work, numbers, args.limit.time, &progress).await?;
+    let measured = measure(&client, &work, numbers, args.limit.time, &progress, stop).await?;
     progress.end();
-    output::print(global.json, || measured.json(), || measured.text())?;
-    measured.failure().map_or(Ok(()), |failure| Err(failure.told()))
+    output::conclude(global.json, measured.failure(), || measured.json(), || measured.text())
 }
 
 /// The verb `single`.
-pub(crate) async fn single(global: &Global, args: &SingleArgs) -> Result<(), Failure> {
+pub(crate) async fn single(global: &Global, args: &SingleArgs, stop: &Stop) -> Result<(), Failure> {
+    args.out.as_deref().map_or(Ok(()), files::check_target)?;
     let work = Arc::new(args.submission.read(Path::new(""))?);
-    let client = connect(global).await?;
+    let client = stop.unless(connect(global)).await?;
     let progress = Progress::new(1, global.json);
-    let measured = measure(&client, &work, (1, 1), args.limit.time, &progress).await?;
+    let measured = measure(&client, &work, (1, 1), args.limit.time, &progress, stop).await?;
     progress.end();
     if let (Some(path), Some(end)) = (&args.out, measured.done.first().and_then(Done::proved)) {
         files::write(path, &end.proof)?;
     }
-    output::print(global.json, || measured.json(), || measured.text())?;
-    measured.failure().map_or(Ok(()), |failure| Err(failure.told()))
+    output::conclude(global.json, measured.failure(), || measured.json(), || measured.text())
 }

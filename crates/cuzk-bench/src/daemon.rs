@@ -1,9 +1,9 @@
 //! A daemon as a child, with a private socket and journal.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -11,12 +11,16 @@ use cuzk_proto::{Address, Client, ClientOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use toml::{Table, Value};
 
-use crate::{Class, Failure};
+use crate::{
+    Class, Failure,
+    stop::{CLOSING, Stop},
+};
 
 /// How often it is looked whether a child has started or ended.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// The configuration of a point of a sweep: that of the file, with what the point decides.
+#[derive(Clone)]
 pub(crate) struct Derived {
     table: Table,
     /// Keys that are set, as sections and names.
@@ -84,7 +88,7 @@ impl Daemon {
         config.set("journal", "directory", folder.join("journal").display().to_string()).map_err(bad)?;
         let file = folder.join("cuzk.toml");
         let log = folder.join("log");
-        let io = |e: std::io::Error| Failure::input(format!("{}: {e}", folder.display()));
+        let io = |e: io::Error| Failure::input(format!("{}: {e}", folder.display()));
         fs::write(&file, config.text()).map_err(io)?;
         let output = fs::File::create(&log).map_err(io)?;
         command.arg("--config").arg(&file).stdin(Stdio::null());
@@ -114,19 +118,20 @@ impl Daemon {
         }
     }
 
-    /// Tells it to end, and waits until it has.
-    pub(crate) async fn stop(mut self) -> Result<ExitStatus, Failure> {
-        let failed = |e: std::io::Error| Failure::new(Class::Device, format!("the daemon: {e}"));
+    /// Tells it to end, and waits until it has: not for long if the run shall stop.
+    pub(crate) async fn stop(mut self, stop: &Stop) -> Result<(), Failure> {
+        let failed = |e: io::Error| Failure::new(Class::Device, format!("the daemon: {e}"));
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             kill_process(pid, Signal::TERM).map_err(|e| failed(e.into()))?;
         }
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().map_err(failed)? {
-                return Ok(status);
+                let failure = || failed(io::Error::other(format!("it ended with {status}: {}", self.last_words())));
+                return if status.success() { Ok(()) } else { Err(failure()) };
             }
-            if started.elapsed() > self.limit {
-                let limit = self.limit;
+            let limit = if stop.now().is_some() { CLOSING.min(self.limit) } else { self.limit };
+            if started.elapsed() > limit {
                 return Err(Failure::new(Class::Device, format!("the daemon does not end within {limit:.0?}")));
             }
             tokio::time::sleep(PERIOD).await;

@@ -4,6 +4,9 @@ use std::{fmt, process::ExitCode};
 
 use clap::error::ErrorKind;
 use cuzk_proto::{ClientError, Code};
+use serde_json::{Value, json};
+
+use crate::Signal;
 
 /// A class of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +23,8 @@ pub enum Class {
     Device,
     /// There is not enough memory, or the server has no room.
     Memory,
-    /// It was interrupted.
-    Interrupted,
+    /// A signal ended it.
+    Interrupted(Signal),
 }
 
 impl Class {
@@ -34,7 +37,8 @@ impl Class {
             Self::Key => 4,
             Self::Device => 5,
             Self::Memory => 6,
-            Self::Interrupted => 130,
+            // As a shell tells of a program that a signal has killed.
+            Self::Interrupted(signal) => 128 + signal.number(),
         }
     }
 
@@ -47,7 +51,7 @@ impl Class {
             Self::Key => "key",
             Self::Device => "device",
             Self::Memory => "memory",
-            Self::Interrupted => "interrupted",
+            Self::Interrupted(_) => "interrupted",
         }
     }
 }
@@ -96,6 +100,11 @@ impl Failure {
         Self::usage(first.strip_prefix("error: ").unwrap_or(first))
     }
 
+    /// What a program reads: the message, the class, the exit code.
+    pub(crate) fn json(&self) -> Value {
+        json!({ "error": self.message, "class": self.class.name(), "exit_code": self.class.exit_code() })
+    }
+
     /// The exit code of its class.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.class.exit_code())
@@ -131,8 +140,11 @@ mod tests {
     #[test]
     fn classes_have_codes_and_names_of_their_own() {
         use Class::*;
-        let all = [Verification, Usage, Input, Key, Device, Memory, Interrupted];
-        assert_eq!(all.map(Class::exit_code), [1, 2, 3, 4, 5, 6, 130]);
+        let all = [Verification, Usage, Input, Key, Device, Memory];
+        assert_eq!(all.map(Class::exit_code), [1, 2, 3, 4, 5, 6]);
         assert!(all.iter().all(|class| class.name() == format!("{class:?}").to_lowercase()));
+        let ended = [Signal::HangUp, Signal::Interrupt, Signal::Terminate].map(Interrupted);
+        assert_eq!(ended.map(Class::exit_code), [129, 130, 143]);
+        assert!(ended.iter().all(|class| class.name() == "interrupted"));
     }
 }

@@ -48,22 +48,34 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
 /// It cannot be written, or something that is no ordinary file has its name.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |e: io::Error| Failure::input(format!("cannot write {}: {e}", path.display()));
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     refuse_special(path)?;
     // What the umask leaves of it, as for any other file.
     let permissions = Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(failed)?;
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path)).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())
 }
 
-/// Refuses to replace what is not an ordinary file: a directory, a device, a pipe, a link.
+/// Finds what would keep [`write()`] from writing a file, before what it is to hold is made.
 ///
 /// # Errors
-/// There is such a thing.
-pub fn refuse_special(path: &Path) -> Result<(), Failure> {
+/// Something that is no ordinary file has its name, or its directory takes no file.
+pub fn check_target(path: &Path) -> Result<(), Failure> {
+    refuse_special(path)?;
+    match tempfile::tempfile_in(directory_of(path)) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::input(format!("cannot write {}: {e}", path.display()))),
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Refuses to replace what is not an ordinary file: a directory, a device, a pipe, a link.
+fn refuse_special(path: &Path) -> Result<(), Failure> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
             Err(Failure::input(format!("cannot write {}: something that is no ordinary file is there", path.display())))

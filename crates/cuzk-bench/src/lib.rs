@@ -1,8 +1,8 @@
 //! The bench: measures a proving daemon through the same protocol as its clients, and asks it things.
 //!
 //! Each verb has a module of its name (`single` is in `batch`; those that ask one thing are in `verbs`); what several
-//! need is in `load`, `observe`, `stats`. What the command lines of `cuzk-bench` and `cuzk` have in common is public:
-//! how a [`statement`] is described, the classes of [`Failure`] with their exit codes, [`output`] and [`files`].
+//! need is in `load`, `observe`, `stats`, `stop`. What the command lines of `cuzk-bench` and `cuzk` have in common is
+//! public: how a [`statement`] is described, the classes of [`Failure`] with their exit codes, [`output`] and [`files`].
 //!
 //! # Layering
 //! Above `cuzk-proto` and `cuzk-units`, and nothing else of this workspace: it measures any implementation of
@@ -44,6 +44,7 @@ mod program;
 mod prometheus;
 pub mod statement;
 mod stats;
+mod stop;
 mod stress;
 mod sweep;
 mod verbs;
@@ -55,6 +56,8 @@ use cuzk_proto::{Client, ClientError, ClientOptions, TlsOptions, Token};
 
 use args::{Cli, Command, Global};
 pub use failure::{Class, Failure};
+pub use stop::Signal;
+use stop::{Stop, interrupted};
 
 /// Runs the bench with these arguments, under a name for help and messages. The exit code tells the class of a
 /// failure.
@@ -84,19 +87,28 @@ pub fn command(name: &'static str, arguments: impl Iterator<Item = OsString>) ->
     }
 }
 
+/// Runs a verb until it is done. A signal ends it in good order, and whoever insists ends it at once.
 async fn run(cli: &Cli) -> Result<(), Failure> {
+    let stop = Stop::listen().map_err(|e| Failure::new(Class::Device, format!("cannot listen for signals: {e}")))?;
+    tokio::select! {
+        done = verb(cli, &stop) => done,
+        signal = stop.insisted() => Err(interrupted(signal, "interrupted again")),
+    }
+}
+
+async fn verb(cli: &Cli, stop: &Stop) -> Result<(), Failure> {
     let global = &cli.global;
     match &cli.command {
-        Command::Single(args) => batch::single(global, args).await,
-        Command::Batch(args) => batch::run(global, args).await,
-        Command::Status => verbs::status(global).await,
-        Command::Preload { circuit } => verbs::preload(global, circuit).await,
-        Command::Evict { circuit } => verbs::evict(global, circuit).await,
-        Command::Metrics => verbs::metrics(global).await,
+        Command::Single(args) => batch::single(global, args, stop).await,
+        Command::Batch(args) => batch::run(global, args, stop).await,
+        Command::Status => stop.unless(verbs::status(global)).await,
+        Command::Preload { circuit } => stop.unless(verbs::preload(global, circuit)).await,
+        Command::Evict { circuit } => stop.unless(verbs::evict(global, circuit)).await,
+        Command::Metrics => stop.unless(verbs::metrics(global)).await,
         // Another program's, which `command` runs.
         Command::GenVanilla { .. } => Ok(()),
-        Command::Stress(args) => stress::run(global, args).await,
-        Command::Sweep(args) => sweep::run(global, args).await,
+        Command::Stress(args) => stress::run(global, args, stop).await,
+        Command::Sweep(args) => sweep::run(global, args, stop).await,
     }
 }
 

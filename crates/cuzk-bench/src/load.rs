@@ -8,7 +8,7 @@ use std::{
 };
 
 use cuzk_proto::{
-    Client, ClientError,
+    Client, ClientError, Code,
     v1::{AwaitProofResponse, await_proof_response::Status},
 };
 use tokio::task::JoinSet;
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::{
     failure::{Class, Failure, class_of},
     statement::Work,
+    stop::{CLOSING, Signal, Stop},
 };
 
 /// What became of one proof.
@@ -51,6 +52,14 @@ impl Done {
         }
     }
 
+    /// Why nothing more is asked for after it: see [`Cut::Gone`].
+    pub(crate) fn gone(&self) -> Option<Cut> {
+        let error = self.end.as_ref().err()?;
+        let gone = matches!(error, ClientError::Connect { .. } | ClientError::Lost { .. })
+            || error.code() == Some(Code::Unavailable);
+        gone.then(|| Cut::Gone(error.to_string()))
+    }
+
     /// Why it counts as a failure.
     pub(crate) fn failure(&self) -> Option<Failure> {
         match &self.end {
@@ -67,6 +76,15 @@ impl Done {
             Err(error) => Some(Failure::new(class_of(error), error)),
         }
     }
+}
+
+/// Why a measurement ended before all was asked for.
+#[derive(Debug)]
+pub(crate) enum Cut {
+    /// A signal asked for it.
+    Asked(Signal),
+    /// The daemon was not there for as long as a client waits for one. Asking on would wait as long for each proof.
+    Gone(String),
 }
 
 /// Who asks: hands in, waits, and takes back what is under way when it is interrupted.
@@ -112,46 +130,50 @@ impl Asker {
     /// Cancels what is under way.
     pub(crate) async fn take_back(&self) {
         let jobs = std::mem::take(&mut *self.under_way.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut calls = JoinSet::new();
         for job in jobs {
-            // The program ends in any case.
-            let _ = self.client.cancel(&job).await;
+            let client = self.client.clone();
+            calls.spawn(async move { client.cancel(&job).await });
         }
+        // The program ends in any case.
+        let _ = tokio::time::timeout(CLOSING, calls.join_all()).await;
     }
 }
 
-/// Asks for the same proof `count` times, at most `concurrency` at a time, and tells of each as it completes. On an
-/// interrupt it takes back what is under way; what was done by then is returned, and that it was interrupted.
+/// Asks for the same proof `count` times, at most `concurrency` at a time, and tells of each as it completes. When it
+/// shall stop, it takes back what is under way; when the daemon is gone, it waits for what is under way. What was done
+/// by then is returned, and why that is not all.
 pub(crate) async fn batch(
     asker: &Asker,
     work: &Arc<Work>,
-    count: u32,
-    concurrency: u32,
+    (count, concurrency): (u32, u32),
+    stop: &Stop,
     mut tell: impl FnMut(&Done),
-) -> Result<(Vec<Done>, bool), Failure> {
+) -> Result<(Vec<Done>, Option<Cut>), Failure> {
     let mut tasks = JoinSet::new();
     let mut all = Vec::new();
     let mut next = 0;
-    let interrupt = tokio::signal::ctrl_c();
-    tokio::pin!(interrupt);
+    let mut cut = None;
     loop {
-        while next < count && (tasks.len() as u64) < u64::from(concurrency) {
+        while cut.is_none() && next < count && (tasks.len() as u64) < u64::from(concurrency) {
             let (asker, work, number) = (asker.clone(), work.clone(), u64::from(next));
             tasks.spawn(async move { asker.ask(&work, number).await });
             next += 1;
         }
         tokio::select! {
             done = tasks.join_next() => match done {
-                None => return Ok((all, false)),
+                None => return Ok((all, cut)),
                 Some(Ok(done)) => {
                     tell(&done);
+                    cut = cut.or_else(|| done.gone());
                     all.push(done);
                 }
                 Some(Err(error)) => return Err(Failure::new(Class::Device, format!("a task of the bench: {error}"))),
             },
-            _ = &mut interrupt => {
+            signal = stop.asked() => {
                 tasks.shutdown().await;
                 asker.take_back().await;
-                return Ok((all, true));
+                return Ok((all, Some(Cut::Asked(signal))));
             }
         }
     }

@@ -8,7 +8,11 @@ use cuzk_proto::{
 };
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, prometheus::Metrics};
+use crate::{
+    failure::{Class, Failure},
+    prometheus::Metrics,
+    stop::{CLOSING, Stop},
+};
 
 /// The daemon at one moment.
 #[derive(Clone, Debug)]
@@ -39,13 +43,13 @@ impl Look {
     }
 
     /// The most memory of the process that was ever resident, in bytes.
-    pub(crate) fn peak_rss(&self) -> Option<f64> {
+    fn peak_rss(&self) -> Option<f64> {
         let peak = ["process_resident_memory_peak_bytes", "process_resident_memory_max_bytes"];
         peak.iter().find_map(|name| self.metrics.get(name))
     }
 
     /// Memory of the process that is resident, in bytes.
-    pub(crate) fn rss(&self) -> Option<f64> {
+    fn rss(&self) -> Option<f64> {
         self.metrics.get("process_resident_memory_bytes")
     }
 
@@ -57,19 +61,43 @@ impl Look {
 }
 
 /// What the daemon did between two looks at it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Observation {
     before: Look,
-    after: Look,
+    /// Or why there is none: a daemon that does not answer any more takes nothing from what was measured.
+    after: Result<Look, Failure>,
 }
 
 impl Observation {
-    pub(crate) const fn new(before: Look, after: Look) -> Self {
+    /// Looks at the daemon a last time, and not for long if the measurement was cut.
+    pub(crate) async fn end(before: Look, client: &Client, cut: bool, stop: &Stop) -> Self {
+        let after = if cut {
+            let late = |_| Failure::new(Class::Device, format!("no answer within {CLOSING:.0?}"));
+            tokio::time::timeout(CLOSING, Look::take(client)).await.map_err(late).flatten()
+        } else {
+            stop.unless(Look::take(client)).await
+        };
         Self { before, after }
     }
 
-    pub(crate) const fn after(&self) -> &Look {
-        &self.after
+    /// The last that is known of the daemon.
+    fn last(&self) -> &Look {
+        self.after.as_ref().unwrap_or(&self.before)
+    }
+
+    /// Why the daemon could not be looked at in the end.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let failure = self.after.as_ref().err()?;
+        Some(Failure::new(failure.class, format!("the daemon at the end: {}", failure.message)))
+    }
+
+    /// The most memory of the daemon that was ever resident, in bytes.
+    pub(crate) fn peak_rss(&self) -> Option<f64> {
+        self.after.as_ref().ok()?.peak_rss()
+    }
+
+    fn rss_after(&self) -> Option<f64> {
+        self.after.as_ref().ok()?.rss()
     }
 
     /// How much of the time between the looks each device computed, from 0 to 1.
@@ -77,17 +105,17 @@ impl Observation {
         let of = |ordinal: u32| {
             let name = ordinal.to_string();
             let (from, busy_from) = self.before.busy(&name)?;
-            let (to, busy_to) = self.after.busy(&name)?;
+            let (to, busy_to) = self.after.as_ref().ok()?.busy(&name)?;
             (to > from).then(|| ((busy_to - busy_from) / (to - from)).clamp(0.0, 1.0))
         };
-        self.after.status.gpus.iter().filter_map(|gpu| Some((gpu.ordinal, of(gpu.ordinal)?))).collect()
+        self.last().status.gpus.iter().filter_map(|gpu| Some((gpu.ordinal, of(gpu.ordinal)?))).collect()
     }
 
     /// The daemon and its devices.
     pub(crate) fn json(&self) -> Value {
         let utilization = self.utilization();
         let devices: Vec<Value> = self
-            .after
+            .last()
             .status
             .gpus
             .iter()
@@ -100,29 +128,30 @@ impl Observation {
             })
             .collect();
         json!({
-            "version": self.after.status.version,
+            "version": self.last().status.version,
             "rss_before_bytes": whole(self.before.rss()),
-            "rss_after_bytes": whole(self.after.rss()),
-            "peak_rss_bytes": whole(self.after.peak_rss()),
+            "rss_after_bytes": whole(self.rss_after()),
+            "peak_rss_bytes": whole(self.peak_rss()),
             "devices": devices,
+            "not_seen_at_the_end": self.after.as_ref().err().map(|failure| &failure.message),
         })
     }
 
     /// The key of a circuit: which one, and how near to a device it was at the start.
     pub(crate) fn key_json(&self, circuit: &str) -> Value {
         let tier = self.before.key_tier(circuit);
-        let digest = self.after.key_digest(circuit);
+        let digest = self.last().key_digest(circuit);
         json!({ "circuit": circuit, "digest": digest, "at_start": tier, "cold": tier == "cold" })
     }
 
     /// Lines for a person.
     pub(crate) fn text(&self) -> String {
         let told = |rss: Option<f64>| whole(rss).map_or_else(|| "not told".to_owned(), bytes);
-        let (before, after, peak) = (told(self.before.rss()), told(self.after.rss()), told(self.after.peak_rss()));
-        let version = &self.after.status.version;
+        let (before, after, peak) = (told(self.before.rss()), told(self.rss_after()), told(self.peak_rss()));
+        let version = &self.last().status.version;
         let mut lines = vec![format!("daemon       {version}, RSS {before} before, {after} after, peak RSS {peak}")];
         let utilization = self.utilization();
-        for gpu in &self.after.status.gpus {
+        for gpu in &self.last().status.gpus {
             let driver = if gpu.driver.is_empty() { String::new() } else { format!(", driver {}", gpu.driver) };
             let busy = utilization
                 .get(&gpu.ordinal)
@@ -134,7 +163,7 @@ impl Observation {
 
     /// A line on the key of a circuit.
     pub(crate) fn key_text(&self, circuit: &str) -> String {
-        let digest = self.after.key_digest(circuit).unwrap_or_else(|| "not told".to_owned());
+        let digest = self.last().key_digest(circuit).unwrap_or_else(|| "not told".to_owned());
         format!("key          {circuit}, {} at the start, digest {digest}", self.before.key_tier(circuit))
     }
 }
@@ -166,7 +195,8 @@ mod tests {
     #[test]
     fn utilization_is_of_the_time_between_the_looks() {
         // 100 s with 10 busy, then 50 s with 40 busy: 50 of 150.
-        let between = Observation::new(look(100.0, 0.1, Tier::Warm), look(150.0, 50.0 / 150.0, Tier::Hot));
+        let between =
+            Observation { before: look(100.0, 0.1, Tier::Warm), after: Ok(look(150.0, 50.0 / 150.0, Tier::Hot)) };
         assert!((between.utilization()[&0] - 0.8).abs() < 1e-9);
         let key = between.key_json("porep-2k");
         assert_eq!((key["at_start"].as_str(), key["cold"].as_bool()), (Some("warm"), Some(false)));
@@ -174,7 +204,12 @@ mod tests {
         assert!(between.text().contains("fake: Fake, 80.0 % busy"));
         assert_eq!(between.key_json("snap-2k")["at_start"], "cold");
         let mut silent = between;
-        silent.after.metrics = Metrics::default();
-        assert!(silent.utilization().is_empty());
+        silent.after = Ok(Look { metrics: Metrics::default(), ..look(150.0, 0.5, Tier::Hot) });
+        assert!(silent.utilization().is_empty() && silent.failure().is_none());
+        silent.after = Err(Failure::new(Class::Device, "gone"));
+        let json = silent.json();
+        assert_eq!((&json["not_seen_at_the_end"], &json["devices"][0]["name"]), (&"gone".into(), &"Fake".into()));
+        assert!(silent.utilization().is_empty() && json["rss_after_bytes"].is_null());
+        assert_eq!(silent.failure().unwrap().class, Class::Device);
     }
 }

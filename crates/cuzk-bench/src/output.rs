@@ -7,7 +7,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Failure;
 
@@ -23,6 +23,27 @@ pub fn print(as_json: bool, json: impl FnOnce() -> Value, text: impl FnOnce() ->
         }
         _ => Ok(()),
     }
+}
+
+/// Prints what a measurement came to, with what failed of it: that becomes part of a JSON object, and is returned. It
+/// counts for more than a result that cannot be printed, as on a terminal that is closed.
+pub(crate) fn conclude(
+    as_json: bool,
+    failure: Option<Failure>,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    let with_failure = || {
+        let mut result = json();
+        if let (Some(failure), Value::Object(result)) = (&failure, &mut result)
+            && let Value::Object(told) = failure.json()
+        {
+            result.extend(told);
+        }
+        result
+    };
+    let printed = print(as_json, with_failure, text);
+    failure.map_or(printed, |failure| Err(failure.told()))
 }
 
 /// Prints a failure of a program: on standard error, and as JSON on standard output if that is wanted and no result is
@@ -53,10 +74,8 @@ pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
 
 /// Prints a failure as JSON on standard output.
 fn failure_json(failure: &Failure) {
-    let (class, exit_code) = (failure.class.name(), failure.class.exit_code());
-    let json = json!({ "error": failure.message, "class": class, "exit_code": exit_code });
     // Where it cannot be written, the exit code still tells.
-    let _ = writeln!(stdout().lock(), "{json}");
+    let _ = writeln!(stdout().lock(), "{}", failure.json());
 }
 
 /// A line for each proof, and below them a bar if there is a terminal.

@@ -16,11 +16,12 @@ use crate::{
     connect,
     failure::{Class, Failure},
     files,
-    load::{Asker, Done},
+    load::{Asker, Cut, Done},
     observe::{Look, Observation},
     output::{self, Progress},
     statement::{StatementArgs, Submission, Urgency, Work},
     stats::Distribution,
+    stop::{Stop, interrupted},
 };
 
 /// What is asked for.
@@ -112,10 +113,10 @@ impl Tally {
 }
 
 /// The verb `stress`.
-pub(crate) async fn run(global: &Global, args: &StressArgs) -> Result<(), Failure> {
+pub(crate) async fn run(global: &Global, args: &StressArgs, stop: &Stop) -> Result<(), Failure> {
     let sources = read(&args.plan)?;
-    let client = connect(global).await?;
-    let before = Look::take(&client).await?;
+    let client = stop.unless(connect(global)).await?;
+    let before = stop.unless(Look::take(&client)).await?;
     let due = Schedule::new(&sources.iter().map(|s| s.period).collect::<Vec<_>>());
     let due: Vec<(Duration, usize)> = due.take_while(|(at, _)| *at < args.duration).collect();
     let progress = Progress::new(due.len() as u64, global.json);
@@ -128,9 +129,7 @@ pub(crate) async fn run(global: &Global, args: &StressArgs) -> Result<(), Failur
     let started = Instant::now();
     let mut asked = due.iter().enumerate();
     let mut next = asked.next();
-    let interrupt = tokio::signal::ctrl_c();
-    tokio::pin!(interrupt);
-    let mut interrupted = false;
+    let mut cut = None;
     while next.is_some() || !tasks.is_empty() {
         let sleep = next.map_or(Duration::ZERO, |(_, (at, _))| at.saturating_sub(started.elapsed()));
         tokio::select! {
@@ -148,10 +147,14 @@ pub(crate) async fn run(global: &Global, args: &StressArgs) -> Result<(), Failur
             Some(joined) = tasks.join_next() => {
                 let (k, done) = joined.map_err(|e| Failure::new(Class::Device, format!("a task of the bench: {e}")))?;
                 progress.tell(&format!("{}: {}", sources[k].work.circuit, done.line()));
+                if let Some(gone) = done.gone() {
+                    next = None;
+                    cut.get_or_insert(gone);
+                }
                 tallies[k].done.push(done);
             }
-            _ = &mut interrupt => {
-                interrupted = true;
+            signal = stop.asked() => {
+                cut = Some(Cut::Asked(signal));
                 tasks.shutdown().await;
                 asker.take_back().await;
                 break;
@@ -161,15 +164,11 @@ pub(crate) async fn run(global: &Global, args: &StressArgs) -> Result<(), Failur
     let elapsed = started.elapsed();
     watcher.abort();
     progress.end();
-    let after = Look::take(&client).await?;
     let circuits = sources.iter().map(|s| s.work.circuit.clone()).collect();
-    let observation = Observation::new(before, after);
-    let report = Report { circuits, tallies, elapsed, answers: Answered::take(&answers), interrupted, observation };
-    output::print(global.json, || report.json(), || report.text())?;
-    if interrupted {
-        return Err(Failure::new(Class::Interrupted, "interrupted").told());
-    }
-    report.failure().map_or(Ok(()), |failure| Err(failure.told()))
+    let answers = Answered::take(&answers);
+    let observation = Observation::end(before, &client, cut.is_some(), stop).await;
+    let report = Report { circuits, tallies, elapsed, answers, cut, observation };
+    output::conclude(global.json, report.failure(), || report.json(), || report.text())
 }
 
 /// How long the daemon took to answer GetStatus, and how often it did not.
@@ -211,7 +210,7 @@ struct Report {
     tallies: Vec<Tally>,
     elapsed: Duration,
     answers: Answered,
-    interrupted: bool,
+    cut: Option<Cut>,
     observation: Observation,
 }
 
@@ -219,7 +218,16 @@ impl Report {
     fn failure(&self) -> Option<Failure> {
         let failures: Vec<Failure> = self.tallies.iter().flat_map(|t| &t.done).filter_map(Done::failure).collect();
         let (count, of) = (failures.len(), self.tallies.iter().map(|t| t.done.len()).sum::<usize>());
-        let first = failures.into_iter().next()?;
+        match &self.cut {
+            Some(Cut::Asked(signal)) => return Some(interrupted(*signal, format!("interrupted after {of} proofs"))),
+            Some(Cut::Gone(why)) => {
+                let completed: usize = self.tallies.iter().map(Tally::completed).sum();
+                let message = format!("the daemon is gone, {completed} proofs are completed: {why}");
+                return Some(Failure::new(Class::Device, message));
+            }
+            None => {}
+        }
+        let Some(first) = failures.into_iter().next() else { return self.observation.failure() };
         Some(Failure::new(first.class, format!("{count} of {of}, the first: {}", first.message)))
     }
 
@@ -247,7 +255,7 @@ impl Report {
             .collect();
         json!({
             "elapsed_s": self.elapsed.as_secs_f64(),
-            "interrupted": self.interrupted,
+            "interrupted": matches!(self.cut, Some(Cut::Asked(_))),
             "loads": loads,
             "get_status": self.status_latency().map(|latency| latency.json()),
             "get_status_failed": self.answers.failed,

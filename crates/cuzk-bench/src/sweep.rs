@@ -1,6 +1,6 @@
 //! The verb `sweep`: a batch for each number of partition workers and each concurrency, each with a daemon of its own.
 
-use std::{path::Path, sync::Arc};
+use std::{num::NonZeroU32, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,14 @@ use crate::{
     args::{Global, SweepArgs},
     batch::{self, Measured},
     daemon::{Daemon, Derived},
-    failure::{Class, Failure},
+    failure::Failure,
     files,
     observe::bytes,
     output::{self, Progress},
     plot::{self, Chart, Series},
     program,
     statement::Work,
+    stop::{Stop, interrupted},
 };
 
 /// A point that was measured.
@@ -38,7 +39,7 @@ impl Point {
     }
 
     fn peak_rss(&self) -> Option<f64> {
-        self.measured()?.observation.after().peak_rss()
+        self.measured()?.observation.peak_rss()
     }
 
     fn failure(&self) -> Option<Failure> {
@@ -51,85 +52,93 @@ impl Point {
 
     fn json(&self) -> Value {
         let measured = self.measured().map(Measured::json);
-        let error = match &self.outcome {
-            Ok((_, Ok(()))) => None,
-            Ok((_, Err(failure))) | Err(failure) => Some(failure.message.clone()),
-        };
         json!({
             "partition_workers": self.workers,
             "concurrency": self.concurrency,
             "measured": measured,
-            "error": error,
+            "error": self.failure().map(|failure| failure.message),
         })
     }
 }
 
 /// The verb `sweep`.
-pub(crate) async fn run(global: &Global, args: &SweepArgs) -> Result<(), Failure> {
+pub(crate) async fn run(global: &Global, args: &SweepArgs, stop: &Stop) -> Result<(), Failure> {
+    files::check_target(&args.results)?;
+    files::check_target(&args.svg)?;
     let work = Arc::new(args.submission.read(Path::new(""))?);
     let config = match &args.config {
         None => String::new(),
         Some(path) => files::read_text(path)?,
     };
+    let derive = |workers: &NonZeroU32| Ok((workers.get(), derived(&config, workers.get())?));
+    let derived = args.partition_workers.iter().map(derive).collect::<Result<Vec<_>, Failure>>()?;
     let points = args.partition_workers.len() * args.concurrency.len();
     let progress = Progress::new(points as u64 * u64::from(args.count.get()), global.json);
     let mut measured = Vec::new();
-    'points: for workers in &args.partition_workers {
+    'points: for (workers, config) in &derived {
         for concurrency in &args.concurrency {
-            let (workers, concurrency) = (workers.get(), concurrency.get());
+            let (workers, concurrency) = (*workers, concurrency.get());
             progress.say(&format!("partition workers {workers}, {concurrency} at a time"));
-            let outcome = point(args, &config, &work, workers, concurrency, &progress).await;
-            let interrupted = outcome.as_ref().is_ok_and(|(measured, _)| measured.interrupted);
+            let outcome = point(args, config.clone(), &work, concurrency, (&progress, stop)).await;
             measured.push(Point { workers, concurrency, outcome });
-            if interrupted {
+            // Each time, so that a program that is killed has told of the points before.
+            files::write(&args.results, format!("{:#}\n", json(args, &work, &measured, stop)).as_bytes())?;
+            files::write(&args.svg, plot::svg(&charts(&measured, &work.circuit)).as_bytes())?;
+            if stop.now().is_some() {
                 break 'points;
             }
         }
     }
     progress.end();
 
-    let results = json!({
+    let failure = match stop.now() {
+        Some(signal) => Some(interrupted(signal, format!("interrupted at point {} of {points}", measured.len()))),
+        None => measured.iter().find_map(Point::failure),
+    };
+    output::conclude(global.json, failure, || json(args, &work, &measured, stop), || table(&measured))
+}
+
+/// The configuration of the points with so many workers.
+fn derived(config: &str, workers: u32) -> Result<Derived, Failure> {
+    let bad = |e: String| Failure::input(format!("--config: {e}"));
+    let mut derived = Derived::new(config).map_err(bad)?;
+    derived.set("pipeline", "partition_workers", i64::from(workers)).map_err(bad)?;
+    derived.remove("synthesis", "partition_workers");
+    Ok(derived)
+}
+
+fn json(args: &SweepArgs, work: &Work, points: &[Point], stop: &Stop) -> Value {
+    json!({
         "circuit": work.circuit,
         "count": args.count.get(),
         "cold": args.cold,
-        "points": measured.iter().map(Point::json).collect::<Vec<_>>(),
-    });
-    files::write(&args.results, format!("{results:#}\n").as_bytes())?;
-    files::write(&args.svg, plot::svg(&charts(&measured, &work.circuit)).as_bytes())?;
-    output::print(global.json, || results, || table(&measured))?;
-    measured.iter().find_map(Point::failure).map_or(Ok(()), |failure| Err(failure.told()))
+        "interrupted": stop.now().is_some(),
+        "points": points.iter().map(Point::json).collect::<Vec<_>>(),
+    })
 }
 
 /// Measures a point. A daemon that does not even start is an outcome, and the next point has its own.
 async fn point(
     args: &SweepArgs,
-    config: &str,
+    config: Derived,
     work: &Arc<Work>,
-    workers: u32,
     concurrency: u32,
-    progress: &Progress,
+    (progress, stop): (&Progress, &Stop),
 ) -> Result<(Measured, Ended), Failure> {
-    let mut derived = Derived::new(config).map_err(|e| Failure::input(format!("--config: {e}")))?;
-    let bad = |e: String| Failure::input(format!("--config: {e}"));
-    derived.set("pipeline", "partition_workers", i64::from(workers)).map_err(bad)?;
-    derived.remove("synthesis", "partition_workers");
     let folder = tempfile::Builder::new()
         .prefix("cuzk-sweep-")
         .tempdir()
         .map_err(|e| Failure::input(format!("cannot make a folder: {e}")))?;
     let program = program::daemon(args.daemon.as_deref());
-    let (daemon, client) = Daemon::start(program, derived, folder.path(), args.start_limit).await?;
+    let start = Daemon::start(program, config, folder.path(), args.start_limit);
+    let (daemon, client) = stop.unless(start).await?;
     if !args.cold {
-        client.preload(&work.circuit, Some(args.limit.time)).await?;
+        stop.unless(client.preload(&work.circuit, Some(args.limit.time))).await?;
     }
     let numbers = (args.count.get(), concurrency);
-    let measured = batch::measure(&client, work, numbers, args.limit.time, progress).await?;
+    let measured = batch::measure(&client, work, numbers, args.limit.time, progress, stop).await?;
     // What was measured counts, however the daemon ends.
-    let ended = match daemon.stop().await {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::new(Class::Device, format!("the daemon ended with {status}"))),
-        Err(failure) => Err(failure),
-    };
+    let ended = daemon.stop(stop).await;
     Ok((measured, ended))
 }
 

@@ -17,6 +17,7 @@ use cuzk_proto::v1::{
     proving_engine_server::{ProvingEngine, ProvingEngineServer},
     *,
 };
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use tokio::{
     net::UnixListener,
@@ -39,6 +40,8 @@ struct Inner {
     preloaded: Mutex<Vec<String>>,
     /// Proofs take so long.
     proof_time: Mutex<Duration>,
+    /// From this one on a proof takes a minute.
+    slow_from: Option<u32>,
     /// Every so many-th proof fails.
     failing: Option<u32>,
     unverified: bool,
@@ -64,10 +67,11 @@ impl ProvingEngine for Canned {
         let job_id = request.into_inner().job_id;
         let waiting = self.0.waiting.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.most_waiting.fetch_max(waiting, Ordering::SeqCst);
-        let time = *self.0.proof_time.lock().unwrap();
+        let number: u32 = job_id.parse().unwrap();
+        let slow = self.0.slow_from.is_some_and(|first| number >= first);
+        let time = if slow { Duration::from_secs(60) } else { *self.0.proof_time.lock().unwrap() };
         tokio::time::sleep(time).await;
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
-        let number: u32 = job_id.parse().unwrap();
         let mut end = AwaitProofResponse { job_id, queue_wait_ms: 300, total_ms: 74_144, ..Default::default() };
         if self.0.failing.is_some_and(|every| number.is_multiple_of(every)) {
             end.set_status(End::Failed);
@@ -133,7 +137,7 @@ impl ProvingEngine for Canned {
 struct Served {
     canned: Canned,
     folder: tempfile::TempDir,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 fn serve(runtime: &Runtime, socket: &Path, canned: Canned) {
@@ -149,7 +153,7 @@ impl Served {
         let folder = tempfile::tempdir().unwrap();
         let canned = Canned(Arc::new(inner));
         serve(&runtime, &folder.path().join("s"), canned.clone());
-        Self { canned, folder, _runtime: runtime }
+        Self { canned, folder, runtime }
     }
 
     fn path(&self, name: &str) -> String {
@@ -199,6 +203,19 @@ impl Ran {
         assert_eq!(self.out.lines().count(), 1, "one object: {}", self.out);
         serde_json::from_str(&self.out).unwrap()
     }
+}
+
+#[track_caller]
+fn until(what: &str, is: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is() {
+        assert!(started.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn send(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process.try_into().unwrap()).unwrap(), signal).unwrap();
 }
 
 fn fixtures() -> PathBuf {
@@ -363,18 +380,94 @@ fn an_interrupt_takes_back_what_is_under_way_and_reports_the_rest() {
     let served = Served::new(Inner { proof_time: Mutex::new(Duration::from_secs(60)), ..Inner::default() });
     let arguments = ["batch", "-t", "porep", "--c1", &c1(), "-c", "9", "-j", "2"];
     let child = served.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let started = Instant::now();
-    while served.canned.0.waiting.load(Ordering::SeqCst) < 2 {
-        assert!(started.elapsed() < Duration::from_secs(30), "nothing was asked for");
-        thread::sleep(Duration::from_millis(10));
-    }
-    let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    until("two are asked for", || served.canned.0.waiting.load(Ordering::SeqCst) == 2);
+    send(child.id(), Signal::INT);
     let ran = Ran::from(child.wait_with_output().unwrap()).ended_with(130);
     assert!(ran.err.contains("interrupted after 0 of 9 proofs"), "{}", ran.err);
     let mut cancelled = served.canned.0.cancelled.lock().unwrap().clone();
     cancelled.sort();
     assert_eq!(cancelled, ["1", "2"]);
+}
+
+#[test]
+fn each_signal_stops_and_tells_what_was_done() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        // The first proof is made at once, the others are not.
+        let served = Served::new(Inner { slow_from: Some(2), ..Inner::default() });
+        let batch = served.command(&["--json", "batch", "--c1", &c1(), "-c", "9"]);
+        // Whatever the tests run under.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP,INT,TERM").arg(batch.get_program()).args(batch.get_args());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("the second is asked for", || served.canned.0.submitted.lock().unwrap().len() == 2);
+        until("it is waited for", || served.canned.0.waiting.load(Ordering::SeqCst) == 1);
+        send(child.id(), signal);
+        let json = Ran::from(child.wait_with_output().unwrap()).ended_with(code).json();
+        assert_eq!((&json["completed"], &json["interrupted"]), (&1.into(), &true.into()), "{json}");
+        assert_eq!((&json["class"], &json["exit_code"]), (&"interrupted".into(), &code.into()), "{json}");
+        assert_eq!(*served.canned.0.cancelled.lock().unwrap(), ["2"]);
+    }
+}
+
+#[test]
+fn a_hang_up_that_nohup_ignores_stays_ignored() {
+    let served = Served::new(Inner { slow_from: Some(1), ..Inner::default() });
+    let batch = served.command(&["batch", "--c1", &c1()]);
+    let mut command = Command::new("nohup");
+    command.arg(batch.get_program()).args(batch.get_args()).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("it is waited for", || served.canned.0.waiting.load(Ordering::SeqCst) == 1);
+    send(child.id(), Signal::HUP);
+    send(child.id(), Signal::TERM);
+    let ran = Ran::from(child.wait_with_output().unwrap()).ended_with(143);
+    assert!(ran.err.contains("interrupted after 0 of 1 proofs (SIGTERM)"), "{}", ran.err);
+}
+
+#[test]
+fn a_daemon_that_dies_leaves_what_was_measured() {
+    // It dies when it is asked for the third proof.
+    let dying = || Served::new(Inner { slow_from: Some(3), ..Inner::default() });
+    let kill = |served: Served, arguments: &[&str]| {
+        let mut command = served.command(arguments);
+        command.args(["--connect-limit", "0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        until("the third is waited for", || {
+            let waiting = served.canned.0.waiting.load(Ordering::SeqCst);
+            waiting > 0 && served.canned.0.submitted.lock().unwrap().len() > 2
+        });
+        let Served { folder, runtime, .. } = served;
+        fs::remove_file(folder.path().join("s")).unwrap();
+        runtime.shutdown_background();
+        Ran::from(child.wait_with_output().unwrap()).ended_with(5)
+    };
+    let json = kill(dying(), &["--json", "batch", "--c1", &c1(), "-c", "1000"]).json();
+    assert_eq!((&json["completed"], &json["failed"]), (&2.into(), &1.into()), "the rest is not asked for: {json}");
+    assert_eq!((&json["class"], &json["exit_code"]), (&"device".into(), &5.into()), "{json}");
+    assert!(json["error"].as_str().unwrap().contains("gone, 2 of 1000"), "{json}");
+    let daemon = &json["daemon"];
+    assert!(daemon["not_seen_at_the_end"].is_string() && daemon["rss_after_bytes"].is_null(), "{daemon}");
+    assert_eq!((&daemon["version"], &daemon["devices"][0]["name"]), (&"canned".into(), &"Canned".into()));
+
+    let served = dying();
+    let plan = served.path("plan.toml");
+    fs::write(&plan, format!("[[load]]\nper_minute = 600\n[load.statement]\ntype = 'porep'\nc1 = '{}'\n", c1()))
+        .unwrap();
+    let json = kill(served, &["--json", "stress", &plan, "--duration", "600", "-j", "1"]).json();
+    assert_eq!((&json["loads"][0]["completed"], &json["interrupted"]), (&2.into(), &false.into()), "{json}");
+    assert!(json["error"].as_str().unwrap().contains("gone, 2 proofs"), "{json}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_first() {
+    let served = Served::new(Inner::default());
+    let sweep = ["sweep", "--c1", "nothing", "--partition-workers", "1", "-j", "1"];
+    for output in [["--svg", "/nonexistent/x"], ["--results", "/nonexistent/x"]] {
+        let mut command = served.command(&[&sweep[..], &output].concat());
+        let ran = Ran::from(command.current_dir(served.folder.path()).output().unwrap()).ended_with(3);
+        assert!(ran.err.contains("/nonexistent/x"), "{}", ran.err);
+    }
+    let ran = served.run(&["single", "--c1", &c1(), "--out", "/nonexistent/x"]).ended_with(3);
+    assert!(ran.err.contains("/nonexistent/x") && served.canned.0.submitted.lock().unwrap().is_empty(), "{}", ran.err);
 }
 
 #[test]
@@ -456,4 +549,42 @@ fn a_sweep_has_a_daemon_for_each_point_and_writes_what_it_measured() {
         ran.out
     );
     assert!(fs::read_to_string(svg).unwrap().starts_with("<svg "));
+}
+
+#[test]
+fn a_sweep_that_is_ended_leaves_results_and_neither_daemon_nor_folder() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let served = Served::new(Inner::default());
+        let (daemon, started, temporary) = (served.path("daemon"), served.path("started"), served.path("tmp"));
+        // A daemon that notes its process, and does not end when it is told to.
+        script(Path::new(&daemon), "#!/bin/sh\ntrap '' TERM INT HUP\necho \"$$ $2\" >> \"$STARTED\"\nexec sleep 300\n");
+        fs::create_dir(&temporary).unwrap();
+        let (svg, results) = (served.path("s.svg"), served.path("s.json"));
+        let sweep = served.command(&["--json", "sweep", "--c1", &c1(), "-c", "2", "-j", "1,2,3"]);
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP,INT,TERM").arg(sweep.get_program()).args(sweep.get_args());
+        command.args(["--partition-workers", "10", "--daemon", &daemon, "--svg", &svg, "--results", &results]);
+        command.args(["--start-limit", "60"]).env("STARTED", &started).env("TMPDIR", &temporary);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+
+        let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let noted = || fs::read_to_string(&started).unwrap_or_default();
+        until("a daemon is started", || noted().lines().count() == 1);
+        let config = noted().trim().split_once(' ').unwrap().1.to_owned();
+        let canned = Canned(Arc::new(Inner { slow_from: Some(2), ..Inner::default() }));
+        serve(&runtime, &Path::new(&config).with_file_name("cuzk.sock"), canned.clone());
+        until("its second proof is waited for", || {
+            canned.0.submitted.lock().unwrap().len() == 2 && canned.0.waiting.load(Ordering::SeqCst) == 1
+        });
+        send(child.id(), signal);
+        let json = Ran::from(child.wait_with_output().unwrap()).ended_with(code).json();
+        assert_eq!((&json["class"], &json["interrupted"]), (&"interrupted".into(), &true.into()), "{json}");
+        let written: Value = serde_json::from_slice(&fs::read(results).unwrap()).unwrap();
+        let points = written["points"].as_array().unwrap();
+        assert_eq!((points.len(), &points[0]["measured"]["completed"]), (1, &1.into()), "{written}");
+        assert_eq!(written["interrupted"], true);
+        let process: i32 = noted().split(' ').next().unwrap().parse().unwrap();
+        assert!(test_kill_process(Pid::from_raw(process).unwrap()).is_err(), "the daemon runs on");
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "its folder is left");
+    }
 }

@@ -6,9 +6,12 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use cuzk_bench::statement::{Hex32, Kind, Miner, SectorSize, StatementArgs, WindowVersion};
 use cuzk_filecoin::{CircuitId, WindowPostVersion};
 use cuzk_scheduler::Workers;
-use cuzk_units::{parse_bytes, parse_duration};
+use cuzk_units::parse_bytes;
 
-use crate::{gpu::Gpu, limits::at_least_one_byte};
+use crate::{
+    gpu::Gpu,
+    limits::{at_least_one_byte, some_time},
+};
 
 /// Proves Filecoin's statements with Groth16, on whatever device a backend offers.
 #[derive(Debug, Parser)]
@@ -187,7 +190,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
     /// Memory of the machine; default: this one's
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = at_least_one_byte)]
     pub(crate) memory: Option<u64>,
     /// An NVIDIA device of the machine (may be repeated): its name (h200, h100, a100, l40s, rtx5090, rtx4090, rtx3090,
     /// rtx5070ti), or multiprocessors and free memory, such as 132x139GiB; default: none, the CPU computes
@@ -203,16 +206,16 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "N", default_value = "auto", value_parser = workers)]
     pub(crate) partition_workers: Workers,
     /// Host memory for proofs; default: what the machine has, less the margin
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = at_least_one_byte)]
     pub(crate) budget: Option<u64>,
     /// Host memory that stays free
     #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = parse_bytes)]
     pub(crate) safety_margin: u64,
     /// How long a witness takes with so many under way, if that is known: 35.5s, 2m
-    #[arg(long, value_name = "TIME", requires = "device_time", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", requires = "device_time", value_parser = some_time)]
     pub(crate) synthesis: Option<Duration>,
     /// How long the device takes for a partition, if that is known: 1.82s, 250ms
-    #[arg(long, value_name = "TIME", requires = "synthesis", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", requires = "synthesis", value_parser = some_time)]
     pub(crate) device_time: Option<Duration>,
     /// Where the recorded matrices of circuits are kept; default: $XDG_CACHE_HOME/cuzk or ~/.cache/cuzk
     #[arg(long, value_name = "DIR")]
@@ -235,7 +238,11 @@ pub(crate) struct SimulateArgs {
 fn workers(text: &str) -> Result<Workers, String> {
     match text {
         "auto" => Ok(Workers::Auto),
-        _ => text.parse().map(Workers::Fixed).map_err(|e| format!("a number or auto: {e}")),
+        _ => match text.parse() {
+            Ok(0) => Err("expected at least 1, or auto".to_owned()),
+            Ok(workers) => Ok(Workers::Fixed(workers)),
+            Err(error) => Err(format!("a number or auto: {error}")),
+        },
     }
 }
 

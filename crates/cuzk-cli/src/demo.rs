@@ -79,7 +79,7 @@ fn again_with(keys: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     // The other process has said why; its class is passed on.
-    std::process::exit(status.code().unwrap_or(Class::Device as i32))
+    std::process::exit(status.code().unwrap_or(Class::Device.exit_code().into()))
 }
 
 fn seal_sector(global: &Global, dir: &Path) -> Result<SealedSector, Failure> {

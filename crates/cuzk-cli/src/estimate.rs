@@ -22,7 +22,6 @@ pub(crate) fn run(global: &Global, args: &EstimateArgs) -> Result<(), Failure> {
         cores: args.cores.map_or(this.cores, usize::from),
         memory_bytes: args.memory.unwrap_or(this.memory_bytes),
     };
-    let circuit = describe(args)?;
     let mut config = EngineConfig {
         memory: MemoryConfig {
             total_budget: args.budget.map_or(TotalBudget::Auto, TotalBudget::Bytes),
@@ -32,6 +31,9 @@ pub(crate) fn run(global: &Global, args: &EstimateArgs) -> Result<(), Failure> {
         ..EngineConfig::default()
     };
     config.scheduler.partition_workers = args.partition_workers;
+    // Before the circuit, which may have to be recorded.
+    check(&config, &machine)?;
+    let circuit = describe(args)?;
     let found = if args.gpu.is_empty() {
         on_cpu(&config, &machine, &circuit)?
     } else {
@@ -44,6 +46,16 @@ pub(crate) fn run(global: &Global, args: &EstimateArgs) -> Result<(), Failure> {
             Err(Failure::new(Class::Memory, format!("{} would be refused: {refusal}", args.circuit)).told())
         }
     }
+}
+
+/// Refuses what leaves nothing to estimate.
+fn check(config: &EngineConfig, machine: &Machine) -> Result<(), Failure> {
+    let MemoryConfig { total_budget, safety_margin, .. } = config.memory;
+    if total_budget.resolve(machine.memory_bytes, safety_margin) > 0 {
+        return Ok(());
+    }
+    let [memory, margin] = [machine.memory_bytes, safety_margin].map(report::bytes);
+    Err(Failure::usage(format!("no memory is left for proofs: the machine has {memory}, and {margin} shall stay free")))
 }
 
 /// The circuit's sizes: from its recorded matrices and a measured witness.

@@ -14,9 +14,9 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     Ok(cuzk_bench::files::write(path, bytes)?)
 }
 
-/// Refuses to replace what is not an ordinary file.
-pub(crate) fn refuse_special(path: &Path) -> Result<(), Failure> {
-    Ok(cuzk_bench::files::refuse_special(path)?)
+/// Finds what would keep a file from being written, before what it is to hold is made.
+pub(crate) fn check_target(path: &Path) -> Result<(), Failure> {
+    Ok(cuzk_bench::files::check_target(path)?)
 }
 
 /// Makes a directory and those above it.
@@ -26,7 +26,7 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), Failure> {
 
 /// Refuses to replace a file unless told so.
 pub(crate) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), Failure> {
-    refuse_special(path)?;
+    check_target(path)?;
     if overwrite || std::fs::symlink_metadata(path).is_err() {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(crate) fn run(global: &Global, args: &GenVanillaArgs) -> Result<(), Failure> {
-    files::refuse_special(&args.out)?;
+    files::check_target(&args.out)?;
     let size = sector_size(args.sector_size)?;
     let comm_r = args.comm_r.0;
     let (sealed, cache, number) = (args.sealed.clone(), args.cache.clone(), args.sector);

@@ -3,7 +3,7 @@
 //! They are read by hand and not by the parser of the command line: a variable is set for many runs at once, so that it
 //! must not stop a verb that opens no device, and it may be empty.
 
-use std::{ffi::OsString, fmt};
+use std::{ffi::OsString, fmt, time::Duration};
 
 use crate::{args::DeviceArgs, failure::Failure};
 
@@ -68,6 +68,15 @@ pub(crate) fn at_least_one_byte(text: &str) -> Result<u64, String> {
     match cuzk_units::parse_bytes(text) {
         Ok(0) => Err("expected at least 1 byte".to_owned()),
         Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// How long something takes. Nothing takes no time.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match cuzk_units::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("expected more than no time".to_owned()),
+        Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
 }

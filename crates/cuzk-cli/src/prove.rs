@@ -50,20 +50,20 @@ impl Witness {
 
 pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
     let started = Instant::now();
+    // What is missing or in the way is found before minutes of work: a circuit that was never recorded is the last.
+    files::check_target(&args.out)?;
+    let cache = files::cache_directory(args.cache_dir.as_deref())?;
     let statement = statement::read(&args.statement)?;
     let circuit = statement.circuit_id();
     let wanted = match args.partition {
         Some(k) => vec![statement.partition(k)?],
         None => (0..statement.partitions()).map(|k| statement.partition(k)).collect::<Result<_, _>>()?,
     };
-    // What is missing or in the way is found before minutes of work.
-    files::refuse_special(&args.out)?;
-    let key_path = keys::find(circuit, &args.key)?;
-    let r1cs = circuits::load(circuit, &files::cache_directory(args.cache_dir.as_deref())?)?;
-    let source = keys::open_to_prove(&key_path)?;
+    let source = keys::open_to_prove(&keys::find(circuit, &args.key)?)?;
+    let chosen = device::open(&args.device)?;
+    let r1cs = circuits::load(circuit, &cache)?;
     let shape = CircuitShape::of(&r1cs);
     shape.check_counts(&source.counts())?;
-    let chosen = device::open(&args.device)?;
     // Witnesses of one circuit differ little in size: the first is what the plan is made for.
     let mut first = wanted.first().map(Witness::of).transpose()?;
     let sizes = first.as_ref().map_or_else(|| shape.any_assignment(), |w| assignment_shape(&w.assignment));

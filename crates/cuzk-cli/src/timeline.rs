@@ -12,7 +12,7 @@ use crate::{
 
 pub(crate) fn run(global: &Global, args: &TimelineArgs) -> Result<(), Failure> {
     for out in [&args.html, &args.perfetto].into_iter().flatten() {
-        files::refuse_special(out)?;
+        files::check_target(out)?;
         files::refuse_same(&args.file, out)?;
     }
     let bytes = files::read(&args.file)?;

@@ -1,5 +1,7 @@
 //! `cuzk verify`: a proof against a statement, or against a verifying key and public inputs.
 
+use std::path::Path;
+
 use blstrs::Scalar as Fr;
 use cuzk_curve::Bls12;
 use cuzk_groth16::{PreparedVerifyingKey, Proof, decode_inputs};
@@ -12,20 +14,26 @@ use crate::{
 };
 
 pub(crate) fn run(global: &Global, args: &VerifyArgs) -> Result<(), Failure> {
-    let (inputs, default_vk) = if let Some(path) = &args.public_inputs {
-        (public_inputs(path)?, None)
+    // Before what is computed.
+    let proof = files::read(&args.proof)?;
+    let vk_of = |path: &Path| Ok::<_, Failure>(PreparedVerifyingKey::new(&VerifyingKey::<Bls12>::read_file(path)?)?);
+    let (inputs, vk) = if let Some(path) = &args.public_inputs {
+        let vk = args.vk.as_deref().ok_or_else(|| Failure::usage("--vk is missing"))?;
+        (public_inputs(path)?, vk_of(vk)?)
     } else {
         let statement = statement::read(&args.statement)?;
+        let vk = match &args.vk {
+            Some(vk) => vk_of(vk)?,
+            None => vk_of(&args.param_dir.join(statement.circuit_id().vk_file_name()?))?,
+        };
         let partitions: Vec<usize> = args.partition.map_or((0..statement.partitions()).collect(), |k| vec![k]);
         let inputs = partitions
             .into_iter()
             .map(|k| statement.partition(k)?.public_inputs())
             .collect::<Result<Vec<Vec<Fr>>, _>>()?;
-        (inputs, Some(args.param_dir.join(statement.circuit_id().vk_file_name()?)))
+        (inputs, vk)
     };
-    let path = args.vk.clone().or(default_vk).ok_or_else(|| Failure::usage("--vk is missing"))?;
-    let vk = PreparedVerifyingKey::new(&VerifyingKey::<Bls12>::read_file(&path)?)?;
-    let proofs = Proof::many_from_bytes(&files::read(&args.proof)?, inputs.len())?;
+    let proofs = Proof::many_from_bytes(&proof, inputs.len())?;
     vk.verify_batch(&proofs, &inputs)?;
     report::print(
         global,
@@ -35,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs) -> Result<(), Failure> {
 }
 
 /// A JSON array with one array for each partition, of hexadecimal encodings.
-fn public_inputs(path: &std::path::Path) -> Result<Vec<Vec<Fr>>, Failure> {
+fn public_inputs(path: &Path) -> Result<Vec<Vec<Fr>>, Failure> {
     let named = |e: &dyn std::fmt::Display| Failure::input(format!("{}: {e}", path.display()));
     let partitions: Vec<Vec<String>> = serde_json::from_slice(&files::read(path)?).map_err(|e| named(&e))?;
     let decode = |partition: Vec<String>| {

@@ -87,6 +87,38 @@ fn an_estimate_that_does_not_fit_ends_so_with_its_report() {
 }
 
 #[test]
+fn what_makes_no_sense_is_refused_before_a_circuit_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    for (given, told) in [
+        (&["--memory", "0"][..], "at least 1 byte"),
+        (&["--budget", "0"], "at least 1 byte"),
+        (&["--memory", "4GiB"], "no memory is left for proofs"),
+        (&["--memory", "4GiB", "--safety-margin", "4GiB"], "no memory is left for proofs"),
+        (&["--synthesis", "0s", "--device-time", "1s"], "more than no time"),
+        (&["--synthesis", "1s", "--device-time", "0"], "more than no time"),
+        (&["--partition-workers", "0"], "at least 1, or auto"),
+        (&["--cores", "0"], "--cores"),
+        (&["--gpu", "0x8GiB"], "--gpu"),
+    ] {
+        // One that takes minutes to record.
+        let out = cuzk(&[&["estimate", "porep-32g", "--cache-dir", cache.to_str().unwrap()], given].concat());
+        assert_eq!(out.status.code(), Some(2), "{given:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(told), "{given:?}: {}", text(&out.stderr));
+        assert!(!cache.exists(), "{given:?}");
+    }
+    let out = cuzk(&["simulate", &seed(), "--partition-workers", "2,0"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_before_the_work() {
+    let prove = cuzk(&["prove", "--c1", "/nonexistent/c1.json", "--out", "/nonexistent/proof.bin"]);
+    assert_eq!(prove.status.code(), Some(3));
+    assert!(text(&prove.stderr).contains("cannot write /nonexistent/proof.bin"), "{}", text(&prove.stderr));
+}
+
+#[test]
 fn an_estimate_is_for_the_machine_that_is_described() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().to_str().unwrap();
