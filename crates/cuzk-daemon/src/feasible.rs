@@ -101,6 +101,11 @@ impl Feasible {
         }
     }
 
+    /// Whether no circuit had a key when that was looked at last.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known().verdicts.is_empty()
+    }
+
     /// Why none of the circuits that have a key can be proved; `None`: one can be, or there is no key yet, which may be
     /// fetched later.
     pub(crate) fn unable(&self, engine: &Engine<Bls12>) -> Option<String> {

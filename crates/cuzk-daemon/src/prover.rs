@@ -127,6 +127,12 @@ impl EngineProver {
             if let Some(reason) = this.shared.feasible.reason() {
                 tracing::error!("no circuit that has a key can be proved here: {reason}");
             }
+            if this.shared.feasible.is_empty() {
+                let directory = this.shared.settings.directories.parameters.display();
+                tracing::warn!(
+                    "no circuit has a key in srs.param_cache ({directory}): requests are refused until one is there"
+                );
+            }
             this.preload_wanted(&engine)?;
         }
         Ok(this)

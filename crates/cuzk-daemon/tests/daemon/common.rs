@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bellperson::groth16;
@@ -187,12 +187,24 @@ impl Daemon {
     pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        self.child.wait().unwrap().code()
+        self.ended()
     }
 
     /// Its exit code, once it has ended by itself.
     pub(crate) fn wait(mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        self.ended()
+    }
+
+    /// One that does not end is a failure with its log, not a test that hangs.
+    fn ended(&mut self) -> Option<i32> {
+        let until = Instant::now() + Duration::from_secs(180);
+        loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => return status.code(),
+                None if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+                None => panic!("the daemon does not end: {}", self.log()),
+            }
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {

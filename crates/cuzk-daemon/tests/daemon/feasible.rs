@@ -49,11 +49,12 @@ async fn a_budget_that_holds_no_partition_is_told_before_the_first_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_wanted_from_the_start_and_fits_nowhere_is_a_mistake() {
     let directory = tempfile::tempdir().unwrap();
-    let preload = ["--set", "memory.preload=wpost-2k", "--set", "memory.total_budget=1MiB"];
+    // What its key alone tells is enough for that.
+    let preload = ["--set", "memory.preload=winning-2k", "--set", "memory.total_budget=1MiB"];
     let daemon = Daemon::start(directory.path(), &preload);
     assert_eq!(daemon.wait(), Some(2));
     let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
-    assert!(log.lines().last().is_some_and(|l| l.contains("memory.preload: wpost-2k: ")), "{log}");
+    assert!(log.lines().last().is_some_and(|l| l.contains("memory.preload: winning-2k: ")), "{log}");
 }
 
 /// Keys may be fetched after the start.

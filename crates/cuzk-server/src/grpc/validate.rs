@@ -40,9 +40,9 @@ pub(super) fn submit(request: &SubmitProofRequest) -> Result<(), Status> {
         return Err(invalid(format!("sector_size is {}: expected one of {sizes}", request.sector_size)));
     };
     at_most("registered_proof", request.registered_proof, LARGEST_REGISTERED_PROOF)?;
-    let sizes = SECTOR_SIZES.len() as u64;
-    if kind == ProofKind::PorepSealCommit && request.registered_proof % sizes != size as u64 {
-        let registered = request.registered_proof;
+    let (sizes, registered) = (SECTOR_SIZES.len() as u64, request.registered_proof);
+    // 0 is absent: nothing is compared with it.
+    if kind == ProofKind::PorepSealCommit && registered > 0 && registered % sizes != size as u64 {
         return Err(invalid(format!(
             "registered_proof is {registered}, which is for sectors of {} bytes, but sector_size is {}",
             SECTOR_SIZES[(registered % sizes) as usize],
@@ -222,6 +222,16 @@ mod tests {
             let status = submit(&request).unwrap_err();
             assert_eq!(status.code(), tonic::Code::InvalidArgument);
             assert!(status.message().starts_with(told), "{} is not {told}", status.message());
+        }
+    }
+
+    #[test]
+    fn a_registered_proof_that_is_absent_contradicts_no_sector_size() {
+        for sector_size in SECTOR_SIZES {
+            let request = |registered_proof| SubmitProofRequest { registered_proof, sector_size, ..porep() };
+            assert!(submit(&request(0)).is_ok(), "{sector_size}");
+            let fitting = (1..5).filter(|registered| submit(&request(*registered)).is_ok()).count();
+            assert_eq!(fitting, usize::from(sector_size > 2048), "{sector_size}");
         }
     }
 

@@ -8,6 +8,7 @@
 //! | `/readyz` | 200, or 503 and why new work is not taken or cannot be done |
 //! | `/status` | [`status::Status`] as JSON |
 //! | `/timeline?minutes=10` | what was done, for <https://ui.perfetto.dev> |
+//! | `/timeline.jsonl?minutes=10` | the same as `cuzk timeline` reads it |
 //! | `/waterfall?minutes=10` | the same as one page that can be saved and sent |
 //! | `/live?minutes=2` | what the status page polls; its form changes with the page |
 //!
@@ -83,6 +84,7 @@ pub fn router(side: Side, access: Access) -> Router {
         .route("/readyz", get(readyz))
         .route("/status", get(status))
         .route("/timeline", get(perfetto))
+        .route("/timeline.jsonl", get(native))
         .route("/waterfall", get(waterfall))
         .route("/live", get(live))
         .route(guard::SIGN_IN_PATH, post(guard::sign_in).with_state(access.clone()))
@@ -199,6 +201,16 @@ async fn perfetto(State(side): State<Side>, Query(asked): Query<Asked>) -> Resul
     let text = side.with_timeline(minutes, |timeline| written(|out| timeline.write_perfetto(out))).await?;
     let name = "attachment; filename=\"cuzk-timeline.json\"";
     Ok(([(CONTENT_TYPE, JSON), (CONTENT_DISPOSITION, name)], text).into_response())
+}
+
+async fn native(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
+    let minutes = match Minutes::of(asked.minutes, 10.0) {
+        Ok(minutes) => minutes,
+        Err(refusal) => return Ok(refusal.into_response()),
+    };
+    let text = side.with_timeline(minutes, |timeline| written(|out| timeline.write(out))).await?;
+    let name = "attachment; filename=\"cuzk-timeline.jsonl\"";
+    Ok(([(CONTENT_TYPE, "application/jsonl"), (CONTENT_DISPOSITION, name)], text).into_response())
 }
 
 async fn waterfall(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {

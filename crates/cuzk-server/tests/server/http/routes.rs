@@ -8,10 +8,11 @@ use axum::{
 };
 use cuzk_proto::v1::ProofKind;
 use cuzk_server::http::{Access, Token};
+use cuzk_timeline::{JobEvent, Timeline};
 
 use super::{Answer, Service};
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "/",
     "/assets/status.css",
     "/assets/status.js",
@@ -21,6 +22,7 @@ const ALL: [&str; 11] = [
     "/readyz",
     "/status",
     "/timeline",
+    "/timeline.jsonl",
     "/waterfall",
     "/live",
 ];
@@ -117,7 +119,7 @@ async fn the_status_tells_what_became_of_jobs() {
     let done = status["recent"].as_array().unwrap().iter().find(|j| j["state"] == "completed").unwrap();
     assert!(done["times"]["device_seconds"].as_f64().unwrap() > 0.0, "{done}");
     assert!(status["errors"][0]["text"].as_str().unwrap().contains("does not verify"), "{}", status["errors"]);
-    for path in ["/status", "/timeline", "/waterfall", "/live", "/metrics"] {
+    for path in ["/status", "/timeline", "/timeline.jsonl", "/waterfall", "/live", "/metrics"] {
         assert!(!service.get(path).await.text.contains("/var/lib"), "{path} names a path of this machine");
     }
 }
@@ -135,13 +137,18 @@ async fn timelines_are_of_the_minutes_that_are_asked_for() {
     let late = service.get("/timeline?minutes=0.0001").await.json();
     let slices = late["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X" && e["cat"] == "compute");
     assert_eq!(slices.count(), 0, "of the last six milliseconds");
+    let lines = service.get("/timeline.jsonl?minutes=1").await;
+    assert!(lines.header("content-disposition").contains("cuzk-timeline.jsonl"));
+    let timeline = Timeline::read(lines.text.as_bytes()).unwrap();
+    let named = |event: &JobEvent| matches!(event, JobEvent::Submitted { name, .. } if *name == job);
+    assert!(timeline.marks.iter().any(|mark| named(&mark.event)) && !timeline.spans.is_empty());
     let page = service.get("/waterfall?minutes=1").await;
     assert!(page.text.contains(&job) && page.text.starts_with("<!doctype html>"));
     let live = service.get("/live?minutes=1").await.json();
     assert_eq!(live["timeline"]["jobs"][0]["name"], job);
     assert_eq!(live["status"]["proofs"]["completed"], 1);
     for wrong in ["0", "-1", "1441", "NaN", "inf", "x", "1e999"] {
-        for path in ["timeline", "waterfall", "live"] {
+        for path in ["timeline", "timeline.jsonl", "waterfall", "live"] {
             let answer = service.get(&format!("/{path}?minutes={wrong}")).await;
             assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path} {wrong}");
         }
