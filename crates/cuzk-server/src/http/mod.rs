@@ -194,23 +194,27 @@ async fn status(State(side): State<Side>) -> Result<Response, Failed> {
 }
 
 async fn perfetto(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
-    let minutes = match Minutes::of(asked.minutes, 10.0) {
-        Ok(minutes) => minutes,
-        Err(refusal) => return Ok(refusal.into_response()),
-    };
-    let text = side.with_timeline(minutes, |timeline| written(|out| timeline.write_perfetto(out))).await?;
-    let name = "attachment; filename=\"cuzk-timeline.json\"";
-    Ok(([(CONTENT_TYPE, JSON), (CONTENT_DISPOSITION, name)], text).into_response())
+    saved(&side, &asked, (JSON, "cuzk-timeline.json"), |timeline, out| timeline.write_perfetto(out)).await
 }
 
 async fn native(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
+    saved(&side, &asked, ("application/jsonl", "cuzk-timeline.jsonl"), |timeline, out| timeline.write(out)).await
+}
+
+/// A timeline as a file of a media type and a name.
+async fn saved(
+    side: &Side,
+    asked: &Asked,
+    (media_type, name): (&'static str, &'static str),
+    write: fn(&Timeline, &mut Vec<u8>) -> io::Result<()>,
+) -> Result<Response, Failed> {
     let minutes = match Minutes::of(asked.minutes, 10.0) {
         Ok(minutes) => minutes,
         Err(refusal) => return Ok(refusal.into_response()),
     };
-    let text = side.with_timeline(minutes, |timeline| written(|out| timeline.write(out))).await?;
-    let name = "attachment; filename=\"cuzk-timeline.jsonl\"";
-    Ok(([(CONTENT_TYPE, "application/jsonl"), (CONTENT_DISPOSITION, name)], text).into_response())
+    let text = side.with_timeline(minutes, move |timeline| written(|out| write(timeline, out))).await?;
+    let disposition = format!("attachment; filename=\"{name}\"");
+    Ok(([(CONTENT_TYPE, media_type.to_owned()), (CONTENT_DISPOSITION, disposition)], text).into_response())
 }
 
 async fn waterfall(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
