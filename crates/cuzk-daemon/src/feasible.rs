@@ -71,14 +71,19 @@ impl Feasible {
         if let Some(Verdict { exact: true, lacks }) = self.known().verdicts.get(&circuit) {
             return lacks.clone().map_or(Ok(()), Err);
         }
+        // Not under the lock, because it reads files. A key that is damaged is told of by who loads it.
+        let Ok(Some(described)) = describe(circuit, &self.directories) else { return Ok(()) };
+        self.judge(engine, circuit, &described)
+    }
+
+    /// Whether a circuit fits that is described now.
+    fn judge(&self, engine: &Engine<Bls12>, circuit: CircuitId, described: &Described) -> Result<(), String> {
         let healthy = |status: Status| status.devices.iter().all(|device| device.health == Health::Healthy);
         if !engine.status().is_some_and(healthy) {
             // What a device that is fenced now could hold is not known.
             return Ok(());
         }
-        // Not under the lock, because it reads files. A key that is damaged is told of by who loads it.
-        let Ok(Some(described)) = describe(circuit, &self.directories) else { return Ok(()) };
-        let lacks = lacks(&described, engine.estimate(&described.circuit));
+        let lacks = lacks(described, engine.estimate(&described.circuit));
         let verdict = Verdict { exact: described.exact, lacks: lacks.clone() };
         let before = self.known().verdicts.insert(circuit, verdict);
         if let Some(lacks) = &lacks
@@ -95,10 +100,16 @@ impl Feasible {
         for circuit in CircuitId::all() {
             match describe(circuit, &self.directories) {
                 Ok(None) => drop(self.known().verdicts.remove(&circuit)),
-                Ok(Some(_)) => drop(self.fits(engine, circuit)),
+                Ok(Some(_)) if self.is_settled(circuit) => {}
+                Ok(Some(described)) => drop(self.judge(engine, circuit, &described)),
                 Err(error) => tracing::warn!(%circuit, "its key cannot be used: {error}"),
             }
         }
+    }
+
+    /// Whether more cannot be found out of a circuit.
+    fn is_settled(&self, circuit: CircuitId) -> bool {
+        self.known().verdicts.get(&circuit).is_some_and(|verdict| verdict.exact)
     }
 
     /// Whether no circuit had a key when that was looked at last.

@@ -10,6 +10,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::oneshot,
+    task::JoinHandle,
     time::timeout,
 };
 
@@ -17,17 +18,23 @@ use super::Service;
 
 const SOON: Duration = Duration::from_secs(5);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_answers_what_is_under_way_and_ends() {
-    let service = Service::new(0.02, Access { loopback_only: true, ..Access::default() });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+/// Serves on a listener, until it is told to stop.
+fn serving(service: &Service, listener: TcpListener) -> (oneshot::Sender<()>, JoinHandle<()>) {
     let (stop, stopped) = oneshot::channel::<()>();
     let router = service.router.clone();
     let server = tokio::spawn(async move {
         let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
         serve(accept, router, 128, async { stopped.await.unwrap_or_default() }).await;
     });
+    (stop, server)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_answers_what_is_under_way_and_ends() {
+    let service = Service::new(0.02, Access { loopback_only: true, ..Access::default() });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, server) = serving(&service, listener);
     let mut idle = TcpStream::connect(address).await.unwrap();
     let mut half = TcpStream::connect(address).await.unwrap();
     half.write_all(b"GET /healthz HTTP/1.1\r\nHost: loc").await.unwrap();
@@ -61,12 +68,7 @@ async fn those_who_hold_connections_keep_out_nobody() {
     let service = Service::new(0.02, Access::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let router = service.router.clone();
-    let server = tokio::spawn(async move {
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
-        serve(accept, router, 128, async { stopped.await.unwrap_or_default() }).await;
-    });
+    let (stop, server) = serving(&service, listener);
     async fn ask(stream: &mut TcpStream, path: &str) -> io::Result<()> {
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
         let mut answer = Vec::new();
