@@ -22,10 +22,10 @@ cargo xtask <verb>
 
   demo                 seal a 2 KiB sector, prove it, let Filecoin's verifier judge the proofs
   test [ARG...]        every test that a contributor needs (ARGs go to cargo test or nextest)
-  services             the daemon with clients in other languages and its page in Chromium (installs what is missing)
+  services             the daemon with clients in other languages, its page in Chromium, and five hundred jobs through it
+                       (installs what is missing)
   schedules [N]        N random schedules of jobs, faults and cancellations through the engine (100000; CI runs 1000)
-  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, a 32 GiB partition, five
-                       hundred jobs through the daemon
+  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, a 32 GiB partition
   bench [--small]      benchmarks; --small runs each once in its smallest size
   build --backend B    build a backend as a plugin into target/plugins; B: cpu, or cuda (then --arch sm_90 builds one
                        architecture; nvcc is taken from the machine or fetched as Python wheels)

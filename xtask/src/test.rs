@@ -30,23 +30,25 @@ fn standalone() -> Result<(), String> {
     command::run(cargo(&["test", "--release", "--manifest-path"]).arg(manifest))
 }
 
-/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, the
-/// constraints of a whole partition of 32 GiB, and five hundred jobs through the daemon.
+/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, and the constraints of a whole
+/// partition of 32 GiB.
 pub(crate) fn oracle() -> Result<(), String> {
     let run = |test, selection: &[&str]| {
         let mut command = cargo(&["test", "--release", "--workspace", "--test", test, "--"]);
         command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
     };
     run("byte_exact", &["--include-ignored"])?;
-    run("synthetic", &["--ignored"])?;
-    run("daemon", &["five_hundred", "--ignored"])
+    run("synthetic", &["--ignored"])
 }
 
-/// The daemon's server with gRPC clients in Python, its metrics with promtool, and its page and the timeline's in Chromium.
+/// The daemon's server with gRPC clients in Python, its metrics with promtool, its page and the timeline's in Chromium,
+/// and five hundred jobs through it.
 pub(crate) fn services() -> Result<(), String> {
     deps::services()?;
     let python = python::interpreter()?;
-    for (test, filter) in [("server", ""), ("browser", ""), ("daemon", "python"), ("daemon", "browser::")] {
+    for (test, filter) in
+        [("server", ""), ("browser", ""), ("daemon", "python"), ("daemon", "browser::"), ("daemon", "five_hundred")]
+    {
         let mut command = cargo(&["test", "--workspace", "--release", "--test", test, filter, "--", "--ignored"]);
         command::run(command.args(["--test-threads", "1"]).env("CUZK_PYTHON", &python))?;
     }

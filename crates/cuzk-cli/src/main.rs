@@ -37,6 +37,10 @@ use cuzk_bench::output;
 use args::{Cli, Command};
 use failure::Failure;
 
+/// As the program `cuzk-daemon` has it, which says why: `cuzk daemon` is the same daemon.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Programs with options of their own, some with the names of ours.

@@ -130,8 +130,6 @@ impl Daemon {
             .args(keys)
             .args(options)
             .env_remove("RUST_LOG")
-            // As in dist/cuzk-daemon.service.
-            .env("MALLOC_MMAP_THRESHOLD_", "131072")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -141,7 +141,7 @@ async fn forty_jobs_from_eight_clients_have_one_fate_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes: `cargo xtask oracle` runs it"]
+#[ignore = "takes minutes: `cargo xtask services` runs it"]
 async fn five_hundred_jobs_from_eight_clients_have_one_fate_each() {
     load(504).await;
 }
