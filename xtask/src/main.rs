@@ -25,7 +25,8 @@ cargo xtask <verb>
   services             the daemon with clients in other languages, its page in Chromium, and five hundred jobs through it
                        (installs what is missing)
   schedules [N]        N random schedules of jobs, faults and cancellations through the engine (100000; CI runs 1000)
-  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, a 32 GiB partition
+  oracle               what takes minutes: recorded proofs byte for byte for the large circuits too, and partitions and
+                       witnesses of 32 and 64 GiB
   bench [--small]      benchmarks; --small runs each once in its smallest size
   build --backend B    build a backend as a plugin into target/plugins; B: cpu, or cuda (then --arch sm_90 builds one
                        architecture; nvcc is taken from the machine or fetched as Python wheels)

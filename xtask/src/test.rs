@@ -30,15 +30,16 @@ fn standalone() -> Result<(), String> {
     command::run(cargo(&["test", "--release", "--manifest-path"]).arg(manifest))
 }
 
-/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, and the constraints of a whole
-/// partition of 32 GiB.
+/// What takes minutes or wants more of the machine: the recorded proofs of all circuits, the constraints of a whole
+/// partition of 32 GiB, and witnesses of the large sectors.
 pub(crate) fn oracle() -> Result<(), String> {
     let run = |test, selection: &[&str]| {
         let mut command = cargo(&["test", "--release", "--workspace", "--test", test, "--"]);
         command::run(command.args(selection).args(["--test-threads", "1", "--nocapture"]))
     };
     run("byte_exact", &["--include-ignored"])?;
-    run("synthetic", &["--ignored"])
+    run("synthetic", &["--ignored"])?;
+    run("witness", &["--ignored"])
 }
 
 /// The daemon's server with gRPC clients in Python, its metrics with promtool, its page and the timeline's in Chromium,

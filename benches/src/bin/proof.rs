@@ -1,4 +1,5 @@
-//! Whole proofs against bellperson: from the parsed input to the proof, with the same key, threads and process.
+//! Whole proofs against bellperson: from the parsed input to the proof, with the same key, threads and process; and
+//! witnesses against those that the published circuit gives.
 //!
 //! Both sides start from the statement (ours: parsed C1 or vanilla proofs; bellperson's: the circuit built from it) with their keys
 //! loaded. Ours ends with a verified proof, bellperson's `create_proof` with an unverified one.
@@ -12,8 +13,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bellpepper_core::Circuit;
 use bellperson::groth16::{Parameters, create_random_proof};
-use blstrs::Bls12;
+use blstrs::{Bls12, Scalar as Fr};
 use clap::Parser;
 use cuzk_backend::{Device, DeviceOptions};
 use cuzk_backend_cpu::CpuBackend;
@@ -21,6 +23,7 @@ use cuzk_benches::Measurement;
 use cuzk_filecoin::{CircuitId, Partition, ProofKind, Statement, circuits};
 use cuzk_groth16::{DeviceCircuit, DeviceKey, Randomness, prove_start, setup_deterministic};
 use cuzk_keys::{export_params, ignore_progress};
+use cuzk_r1cs::{Assignment, WitnessCs};
 use cuzk_tests::{Fixture, recorded_seed};
 use filecoin_proofs::SectorShapeBase;
 
@@ -69,10 +72,12 @@ fn measure(circuit: CircuitId, arguments: &Arguments) -> Result<(), Box<dyn Erro
 
     let (_, statement) = Fixture::of(circuit).statements()?.swap_remove(0);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut witnesses, mut runs_of_the_circuit) = (Vec::new(), Vec::new());
     for _ in 0..arguments.runs {
         let started = Instant::now();
         let assignment = partition(&statement)?.witness()?;
         let witness = started.elapsed();
+        witnesses.push(witness);
         let pending = prove_start(&stream, &device_circuit, &device_key, &assignment, Randomness::from_os()?)?;
         let finished = pending.finish()?;
         ours.push(started.elapsed());
@@ -82,22 +87,32 @@ fn measure(circuit: CircuitId, arguments: &Arguments) -> Result<(), Box<dyn Erro
         peer_proof(&partition(&statement)?, &peer_key)?;
         theirs.push(started.elapsed());
         eprintln!("{circuit}: bellperson {:?}", theirs.last());
+
+        let started = Instant::now();
+        let published = peer_witness(&partition(&statement)?)?;
+        runs_of_the_circuit.push(started.elapsed());
+        eprintln!("{circuit}: the published circuit's witness {:?}", runs_of_the_circuit.last());
+        if published != assignment {
+            return Err(format!("{circuit}: another witness than the published circuit's").into());
+        }
     }
     let info = device.info();
-    let measurement = |what: &str, ours: Duration, peer: Option<Duration>| Measurement {
+    let measurement = |what: &str, ours: Duration, peer: Option<(&str, Duration)>| Measurement {
         what: what.to_owned(),
         curve: "bls12-381".to_owned(),
         size: circuit.to_string(),
         ours: ours.as_secs_f64(),
         unit: "s".to_owned(),
-        peer: peer.map(|p| ("bellperson 0.27 create_proof".to_owned(), p.as_secs_f64())),
+        peer: peer.map(|(name, time)| (name.to_owned(), time.as_secs_f64())),
         device: format!("{} ({})", info.name, info.features),
         driver: info.driver.clone(),
     };
     let file = arguments.record.as_deref();
     measurement("setup", setup_time, None).report(file)?;
-    measurement("proof of one partition from the parsed input, verified", median(ours), Some(median(theirs)))
-        .report(file)?;
+    let peer = ("bellperson 0.27 create_proof", median(theirs));
+    measurement("proof of one partition from the parsed input, verified", median(ours), Some(peer)).report(file)?;
+    let peer = ("the published circuit, run for its values only", median(runs_of_the_circuit));
+    measurement("witness of one partition", median(witnesses), Some(peer)).report(file)?;
     Ok(())
 }
 
@@ -119,6 +134,18 @@ fn peer_proof(partition: &Partition, key: &Parameters<Bls12>) -> Result<(), Box<
         }
     }
     Ok(())
+}
+
+fn peer_witness(partition: &Partition) -> Result<Assignment<Fr>, Box<dyn Error>> {
+    match partition.circuit_id().kind {
+        ProofKind::PoRep => run(circuits::porep::<SectorShapeBase>(partition)?.0),
+        ProofKind::WinningPoSt | ProofKind::WindowPoSt => run(circuits::post::<SectorShapeBase>(partition)?.0),
+        ProofKind::Update => run(circuits::update::<SectorShapeBase>(partition)?.0),
+    }
+}
+
+fn run<C: Circuit<Fr>>(circuit: C) -> Result<Assignment<Fr>, Box<dyn Error>> {
+    Ok(WitnessCs::generate(circuit)?)
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

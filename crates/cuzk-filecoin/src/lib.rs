@@ -7,7 +7,8 @@
 //! granted. A [`Statement`] consists of [`Partition`]s, each provable on its own: its
 //! [`witness`](Partition::witness) and [`public_inputs`](Partition::public_inputs), together with the
 //! matrices from [`record`], are what a Groth16 prover needs. The circuits are those of the published
-//! `storage-proofs-*` crates, unmodified.
+//! `storage-proofs-*` crates, unmodified; the witnesses are theirs, value for value, but computed
+//! without running them.
 //!
 //! No function here reads the environment; the published crates read it once, for their caches (see
 //! [`verify`] and [`seal`]).
@@ -46,6 +47,7 @@
 pub mod circuits;
 mod error;
 mod id;
+mod native;
 mod partition;
 pub mod seal;
 mod sealed;

@@ -9,7 +9,7 @@ use filecoin_proofs_api::RegisteredSealProof;
 use crate::{
     CircuitId, FilecoinError, WindowPostVersion,
     circuits::{self, with_shape},
-    synthesis,
+    native, synthesis,
     wire::{MerkleProof, Node, SealProof, UpdatePartitionProof},
 };
 
@@ -124,16 +124,14 @@ impl Partition {
         }
     }
 
-    /// Runs the circuit and keeps the values of all its variables.
+    /// The values of all variables of the circuit, those of the published circuit bit for bit, computed directly.
     ///
-    /// On one thread for PoRep and updates; a proof of spacetime spreads its sectors over the
-    /// current rayon pool, in as many parts as `FIL_PROOFS_WINDOW_POST_SYNTHESIS_NUM_CPUS` says
-    /// (the published crates' setting; by default the number of processors). Does not check that the constraints hold: see
-    /// [`check_named`](Self::check_named).
+    /// On one thread for PoRep and updates; a proof of spacetime spreads its sectors over the current rayon pool. Does
+    /// not check that the constraints hold: see [`check_named`](Self::check_named).
     ///
     /// # Errors
-    /// [`FilecoinError::Witness`] if the circuit refuses the vanilla proof,
-    /// [`FilecoinError::Published`] or [`FilecoinError::Panicked`] if the published code fails.
+    /// [`FilecoinError::Invalid`] for a number that is no scalar, [`FilecoinError::Witness`] for more variables than an
+    /// assignment has. A partition of a parsed statement has neither.
     pub fn witness(&self) -> Result<Assignment<Fr>, FilecoinError> {
         self.witness_reusing(None)
     }
@@ -144,7 +142,7 @@ impl Partition {
     /// # Errors
     /// As [`witness`](Self::witness).
     pub fn witness_reusing(&self, used: Option<Assignment<Fr>>) -> Result<Assignment<Fr>, FilecoinError> {
-        synthesis::witness(self, used)
+        native::witness(self, used)
     }
 
     /// Runs the circuit with the names of its constraints and checks each of them: slow and for

@@ -1,12 +1,13 @@
 //! Running the circuits: the one place where they are instantiated.
 //!
-//! Three circuit types (both proofs of spacetime have the same) in three tree shapes run in three
-//! constraint systems each: recording (the matrices), witness (the values) and naming (both at once,
-//! with names). Most of this crate's build time is spent on these 27 instances.
+//! Three circuit types (both proofs of spacetime have the same) in three tree shapes run in two
+//! constraint systems each: recording (the matrices) and naming (matrices and values at once, with
+//! names). Most of this crate's build time is spent on these 18 instances. Witnesses need none: see
+//! `native`.
 
 use bellpepper_core::Circuit;
 use blstrs::Scalar as Fr;
-use cuzk_r1cs::{Assignment, R1cs, RecordingCs, WitnessCs, check_circuit};
+use cuzk_r1cs::{R1cs, RecordingCs, check_circuit};
 
 use crate::{
     CircuitId, FilecoinError, Partition, ProofKind,
@@ -38,21 +39,6 @@ pub fn record(circuit: CircuitId) -> Result<R1cs<Fr>, FilecoinError> {
     }
 }
 
-pub(crate) fn witness(partition: &Partition, used: Option<Assignment<Fr>>) -> Result<Assignment<Fr>, FilecoinError> {
-    let size = partition.circuit_id().sector_size;
-    match partition.content() {
-        Content::Seal(_) => with_shape!(size, Tree => {
-            generate(partition, circuits::porep::<Tree>(partition)?.0, used)
-        }),
-        Content::Post(_) => with_shape!(size, Tree => {
-            generate(partition, circuits::post::<Tree>(partition)?.0, used)
-        }),
-        Content::Update(_) => with_shape!(size, Tree => {
-            generate(partition, circuits::update::<Tree>(partition)?.0, used)
-        }),
-    }
-}
-
 pub(crate) fn check_named(partition: &Partition) -> Result<(), FilecoinError> {
     let size = partition.circuit_id().sector_size;
     match partition.content() {
@@ -71,16 +57,6 @@ pub(crate) fn check_named(partition: &Partition) -> Result<(), FilecoinError> {
 fn record_circuit<C: Circuit<Fr>>(circuit: CircuitId, blank: C) -> Result<R1cs<Fr>, FilecoinError> {
     no_panic("Circuit::synthesize", || RecordingCs::record(blank))?
         .map_err(|source| FilecoinError::Record { circuit, source })
-}
-
-fn generate<C: Circuit<Fr>>(
-    partition: &Partition,
-    circuit: C,
-    used: Option<Assignment<Fr>>,
-) -> Result<Assignment<Fr>, FilecoinError> {
-    no_panic("Circuit::synthesize", || WitnessCs::generate_reusing(circuit, used))?.map_err(|source| {
-        FilecoinError::Witness { circuit: partition.circuit_id(), partition: partition.index(), source }
-    })
 }
 
 fn check<C: Circuit<Fr>>(partition: &Partition, circuit: C) -> Result<(), FilecoinError> {

@@ -19,7 +19,7 @@ pub use update::{blank_update, update};
 pub(crate) use porep::{
     params as porep_params, public_inputs as porep_public_inputs, published_inputs as porep_published_inputs,
 };
-pub(crate) use post::{challenges as post_challenges, public_inputs as post_public_inputs};
+pub(crate) use post::{challenges as post_challenges, params as post_params, public_inputs as post_public_inputs};
 pub(crate) use update::{
     params as update_params, public_inputs as update_public_inputs, published_inputs as update_published_inputs,
 };
