@@ -1,12 +1,15 @@
-//! Recording of measurements: one JSON object a line, the same fields in every file under `benches/results`.
+//! Recording of measurements: one JSON object a line, the same fields in every file under `benches/results`; and what several
+//! benchmarks need.
 #![forbid(unsafe_code)]
 
+mod process;
 mod synthetic;
 
 use std::{fs, io::Write, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
+pub use process::{forget_peak, resident};
 pub use synthetic::Synthetic;
 
 /// A measured quantity beside a peer's, from the same run. A ratio above 1 means that ours is better.

@@ -17,7 +17,7 @@ use std::{
 use blstrs::Scalar as Fr;
 use clap::Parser;
 use cuzk_backend::DeviceOptions;
-use cuzk_benches::Measurement;
+use cuzk_benches::{Measurement, forget_peak, resident};
 use cuzk_curve::Bls12;
 use cuzk_engine::{
     Engine, EngineConfig, JobHandle, JobOptions, MemoryConfig, Shutdown, SourceError, WitnessContext, Workload,
@@ -164,21 +164,6 @@ fn make_key(found: &Found, circuit: CircuitId, directories: &Directories) -> Res
     write_native(&key, &paths.native, &mut cuzk_keys::ignore_progress)?;
     println!("key of {circuit}: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
-}
-
-/// The bytes of a field of /proc/self/status, such as `VmHWM`.
-fn resident(field: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix(field)?.strip_prefix(':'));
-    let kib: u64 = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0);
-    kib << 10
-}
-
-/// Forgets the peak of the resident memory, so that what follows is measured alone.
-fn forget_peak() {
-    if let Err(e) = fs::write("/proc/self/clear_refs", "5") {
-        println!("the peak of memory is that of the whole process: {e}");
-    }
 }
 
 fn proof_bytes(job: &JobHandle<Bls12>) -> Result<Vec<u8>> {

@@ -3,20 +3,18 @@
 
 use std::{error::Error, time::Instant};
 
-use cuzk_filecoin::{
-    CircuitId, ProofKind, Statement, UpdateStatement, WindowPostVersion, WindowStatement, WinningStatement, parse_c1,
-    prover_id_from_miner, record,
-    seal::fr_safe,
-    synthetic::{self, SealInput},
-};
-use rand::{RngCore, rngs::OsRng};
+use cuzk_filecoin::{CircuitId, record, synthetic};
+use rand::rngs::OsRng;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let circuit: CircuitId = args.next().as_deref().unwrap_or("porep-2k").parse()?;
     let threads: usize = args.next().as_deref().unwrap_or("1").parse()?;
 
-    let statement = statement(circuit)?;
+    let start = Instant::now();
+    let sectors = circuit.sector_size.window_sectors() as u64;
+    let (statement, bytes) = synthetic::statement(circuit, sectors, &mut OsRng)?;
+    println!("vanilla proofs of {bytes} bytes, made and parsed in {:.2?}", start.elapsed());
     let partition = statement.partition(0)?;
     let start = Instant::now();
     let witness = partition.witness()?;
@@ -38,41 +36,4 @@ fn main() -> Result<(), Box<dyn Error>> {
     let r1cs = record(circuit)?;
     println!("  record: {:.2?}, {} bytes, {} non-zeros", start.elapsed(), r1cs.bytes(), r1cs.nnz());
     Ok(())
-}
-
-/// A statement of the circuit's kind and size, from random data.
-fn statement(circuit: CircuitId) -> Result<Statement, Box<dyn Error>> {
-    let size = circuit.sector_size;
-    let prover = prover_id_from_miner(1000);
-    let [ticket, seed, randomness] = [(); 3].map(|()| {
-        let mut bytes = [0; 32];
-        OsRng.fill_bytes(&mut bytes);
-        fr_safe(bytes)
-    });
-    let start = Instant::now();
-    Ok(match circuit.kind {
-        ProofKind::PoRep => {
-            let c1 = synthetic::c1(&SealInput { size, miner: 1000, number: 1, ticket, seed }, &mut OsRng)?;
-            println!("C1 of {} bytes made in {:.2?}", c1.len(), start.elapsed());
-            let start = Instant::now();
-            let statement = parse_c1(&c1)?;
-            println!("C1 parsed in {:.2?}", start.elapsed());
-            statement.into()
-        }
-        ProofKind::WinningPoSt => {
-            let vanilla = synthetic::winning_vanilla(size, 1, randomness, &mut OsRng)?;
-            WinningStatement::new(size, prover, randomness, &vanilla)?.into()
-        }
-        ProofKind::WindowPoSt => {
-            let sectors = 1..=size.window_sectors() as u64;
-            let vanilla = synthetic::window_vanilla(size, sectors, randomness, &mut OsRng)?;
-            println!("vanilla proofs made in {:.2?}", start.elapsed());
-            WindowStatement::new(size, WindowPostVersion::default(), prover, randomness, 0, &vanilla)?.into()
-        }
-        ProofKind::Update => {
-            let update = synthetic::update(size, &mut OsRng)?;
-            let (old, new, data) = (update.comm_r_old, update.comm_r_new, update.comm_d_new);
-            UpdateStatement::new(size, old, new, data, &update.vanilla)?.into()
-        }
-    })
 }

@@ -1,25 +1,18 @@
 //! Witnesses in all shapes of trees against those that the published circuits give.
 
-mod common;
-
 use std::time::Instant;
 
 use bellpepper_core::Circuit;
 use blstrs::Scalar as Fr;
 use cuzk_filecoin::{
-    FilecoinError, Partition, ProofKind, SectorSize, Statement, UpdateStatement, WindowPostVersion, WindowStatement,
-    WinningStatement,
+    CircuitId, FilecoinError, Partition, ProofKind, SectorSize,
     circuits::{self, Shape},
-    parse_c1, prover_id_from_miner, synthetic,
+    synthetic,
 };
 use cuzk_r1cs::{Assignment, WitnessCs};
 use filecoin_proofs::{SectorShapeBase, SectorShapeSub8, SectorShapeTop2};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
-
-fn rng() -> ChaCha20Rng {
-    ChaCha20Rng::seed_from_u64(5)
-}
 
 fn run<C: Circuit<Fr>>(built: Result<(C, Vec<Fr>), FilecoinError>) -> Assignment<Fr> {
     WitnessCs::generate(built.unwrap().0).unwrap()
@@ -33,13 +26,15 @@ fn published<Tree: Shape>(partition: &Partition) -> Assignment<Fr> {
     }
 }
 
-/// Some partitions of a statement, each in the memory of the one before.
-fn check(statement: &Statement, partitions: &[usize]) {
+/// Partitions of a statement. A WindowPoSt has so many sectors: the last partition may be short of some.
+fn check(circuit: &str, sectors: u64, partitions: &[usize]) {
+    let circuit: CircuitId = circuit.parse().unwrap();
+    let (statement, _) = synthetic::statement(circuit, sectors, &mut ChaCha20Rng::seed_from_u64(5)).unwrap();
     let mut used = None;
     for k in partitions {
         let partition = statement.partition(*k).unwrap();
-        let circuit = partition.circuit_id();
         let start = Instant::now();
+        // Each in the memory of the one before.
         let witness = partition.witness_reusing(used.take()).unwrap();
         let ours = start.elapsed();
         let start = Instant::now();
@@ -54,74 +49,47 @@ fn check(statement: &Statement, partitions: &[usize]) {
     }
 }
 
-fn porep(size: SectorSize, partitions: &[usize]) {
-    let input = synthetic::SealInput { size, miner: 77, number: 5, ticket: [1; 32], seed: [2; 32] };
-    let statement = parse_c1(&synthetic::c1(&input, &mut rng()).unwrap()).unwrap();
-    check(&statement.into(), partitions);
-}
-
-fn update(size: SectorSize, partitions: &[usize]) {
-    let update = synthetic::update(size, &mut rng()).unwrap();
-    let (old, new, data) = (update.comm_r_old, update.comm_r_new, update.comm_d_new);
-    let statement = UpdateStatement::new(size, old, new, data, &update.vanilla).unwrap();
-    check(&statement.into(), partitions);
-}
-
-fn winning(size: SectorSize) {
-    let vanilla = synthetic::winning_vanilla(size, 9, [3; 32], &mut rng()).unwrap();
-    let statement = WinningStatement::new(size, prover_id_from_miner(77), [3; 32], &vanilla).unwrap();
-    check(&statement.into(), &[0]);
-}
-
-/// `sectors` of a deadline: the last partition may be short of some.
-fn window(size: SectorSize, sectors: u64, partitions: &[usize]) {
-    let vanilla = synthetic::window_vanilla(size, 1..=sectors, [4; 32], &mut rng()).unwrap();
-    let version = WindowPostVersion::default();
-    let statement = WindowStatement::new(size, version, prover_id_from_miner(77), [4; 32], 0, &vanilla).unwrap();
-    check(&statement.into(), partitions);
-}
-
 #[test]
 fn poreps() {
-    porep(SectorSize::KiB2, &[0]);
-    porep(SectorSize::MiB8, &[0]);
+    check("porep-2k", 1, &[0]);
+    check("porep-8m", 1, &[0]);
 }
 
 #[test]
 fn updates() {
-    update(SectorSize::KiB2, &[0]);
-    update(SectorSize::MiB8, &[0, 3]);
+    check("snap-2k", 1, &[0]);
+    check("snap-8m", 1, &[0, 3]);
 }
 
 #[test]
 fn winning_posts() {
-    for size in SectorSize::ALL {
-        winning(size);
+    for circuit in ["winning-2k", "winning-8m", "winning-512m", "winning-32g", "winning-64g"] {
+        check(circuit, 1, &[0]);
     }
 }
 
 #[test]
 fn window_posts() {
-    window(SectorSize::KiB2, 3, &[0, 1]);
-    window(SectorSize::MiB8, 2, &[0]);
+    check("wpost-2k", 3, &[0, 1]);
+    check("wpost-8m", 2, &[0]);
 }
 
 #[test]
 #[ignore = "takes minutes: `cargo xtask oracle` runs it"]
 fn poreps_of_32_and_64_gib() {
-    porep(SectorSize::GiB32, &[0, 9]);
-    porep(SectorSize::GiB64, &[4]);
+    check("porep-32g", 1, &[0, 9]);
+    check("porep-64g", 1, &[4]);
 }
 
 #[test]
 #[ignore = "takes minutes: `cargo xtask oracle` runs it"]
 fn updates_of_32_and_64_gib() {
-    update(SectorSize::GiB32, &[15, 0]);
-    update(SectorSize::GiB64, &[7]);
+    check("snap-32g", 1, &[15, 0]);
+    check("snap-64g", 1, &[7]);
 }
 
 #[test]
-#[ignore = "takes a minute: `cargo xtask oracle` runs it"]
+#[ignore = "takes minutes: `cargo xtask oracle` runs it"]
 fn a_window_post_of_32_gib_with_fifty_sectors() {
-    window(SectorSize::GiB32, 50, &[0]);
+    check("wpost-32g", 50, &[0]);
 }

@@ -5,14 +5,10 @@ use std::{fs, path::Path};
 use blstrs::Scalar as Fr;
 use cuzk_backend::AssignmentShape;
 use cuzk_curve::CurveId;
-use cuzk_filecoin::{
-    CircuitId, FilecoinError, ProofKind, Statement, UpdateStatement, WindowPostVersion, WindowStatement,
-    WinningStatement, parse_c1, prover_id_from_miner,
-    synthetic::{self, SealInput},
-};
+use cuzk_filecoin::{CircuitId, FilecoinError, ProofKind, synthetic};
 use cuzk_groth16::with_margin;
 use cuzk_r1cs::Assignment;
-use rand_core::{OsRng, RngCore};
+use rand_core::OsRng;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -56,8 +52,13 @@ impl WitnessSize {
     /// # Errors
     /// The published crates refuse.
     pub fn measure(circuit: CircuitId) -> Result<Self, FilecoinError> {
-        let (statement, bytes) = synthetic_statement(circuit)?;
-        Ok(Self::of(&statement.partition(0)?.witness()?, bytes))
+        // A short partition proves its last sector repeatedly, so one sector makes a whole witness.
+        let (statement, bytes) = synthetic::statement(circuit, 1, &mut OsRng)?;
+        let sectors = match circuit.kind {
+            ProofKind::WindowPoSt => circuit.sector_size.window_sectors() as u64,
+            ProofKind::PoRep | ProofKind::WinningPoSt | ProofKind::Update => 1,
+        };
+        Ok(Self::of(&statement.partition(0)?.witness()?, bytes.saturating_mul(sectors)))
     }
 
     /// As [`measure`](Self::measure), unless that was done before and is remembered in a directory.
@@ -97,41 +98,4 @@ impl WitnessSize {
     pub fn synthesis_bytes(&self, finished: u64) -> u64 {
         finished.saturating_mul(2).saturating_add(self.statement_bytes.saturating_mul(2))
     }
-}
-
-/// A statement of the circuit, and the bytes of its vanilla proofs.
-fn synthetic_statement(circuit: CircuitId) -> Result<(Statement, u64), FilecoinError> {
-    const MINER: u64 = 1000;
-    let size = circuit.sector_size;
-    let mut randomness = [0; 32];
-    OsRng.fill_bytes(&mut randomness);
-    // Below the field's modulus.
-    randomness[31] &= 0x3f;
-    let total = |vanilla: &[Vec<u8>]| vanilla.iter().map(|v| v.len() as u64).sum();
-    Ok(match circuit.kind {
-        ProofKind::PoRep => {
-            let input = SealInput { size, miner: MINER, number: 1, ticket: randomness, seed: randomness };
-            let c1 = synthetic::c1(&input, &mut OsRng)?;
-            (parse_c1(&c1)?.into(), c1.len() as u64)
-        }
-        ProofKind::WinningPoSt => {
-            let vanilla = synthetic::winning_vanilla(size, 1, randomness, &mut OsRng)?;
-            let prover = prover_id_from_miner(MINER);
-            (WinningStatement::new(size, prover, randomness, &vanilla)?.into(), total(&vanilla))
-        }
-        ProofKind::WindowPoSt => {
-            // A short partition proves its last sector repeatedly, so one sector makes a whole witness.
-            let vanilla = synthetic::window_vanilla(size, [1], randomness, &mut OsRng)?;
-            let bytes = total(&vanilla).saturating_mul(size.window_sectors() as u64);
-            let (version, prover) = (WindowPostVersion::V1_2, prover_id_from_miner(MINER));
-            (WindowStatement::new(size, version, prover, randomness, 0, &vanilla)?.into(), bytes)
-        }
-        ProofKind::Update => {
-            let made = synthetic::update(size, &mut OsRng)?;
-            let bytes = total(&made.vanilla);
-            let statement =
-                UpdateStatement::new(size, made.comm_r_old, made.comm_r_new, made.comm_d_new, &made.vanilla)?;
-            (statement.into(), bytes)
-        }
-    })
 }

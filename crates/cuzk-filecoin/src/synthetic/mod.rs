@@ -12,6 +12,7 @@
 
 mod post;
 mod seal;
+mod statement;
 mod tree;
 mod update;
 
@@ -19,6 +20,7 @@ use rand_core::RngCore;
 
 pub use post::{window_vanilla, winning_vanilla};
 pub use seal::{SealInput, c1};
+pub use statement::statement;
 pub use update::{SyntheticUpdate, update};
 
 use crate::wire::Node;
