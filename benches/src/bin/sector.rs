@@ -80,6 +80,9 @@ struct Arguments {
     /// Partitions at the device at a time
     #[arg(long, default_value_t = 2)]
     gpu_workers: usize,
+    /// Whether to keep multiples of the key's points on the device; both, one after the other, by false,true
+    #[arg(long, value_delimiter = ',', action = clap::ArgAction::Set, default_value = "false")]
+    multiples: Vec<bool>,
     /// Keep the recorded matrices here, and take them from here
     #[arg(long)]
     cache: Option<PathBuf>,
@@ -178,11 +181,37 @@ fn main() -> Result<()> {
     let device = found.open(&found.devices()[0], &DeviceOptions::default())?;
     let key = timed("key", || Ok(setup_deterministic::<Bls12>(&device.stream()?, &r1cs, SEED)?))?;
     drop(device);
-    let vk = groth16::VerifyingKey::<blstrs::Bls12>::read(&key.vk.to_bytes()?[..])?;
     let held = Held { name: circuit.to_string(), r1cs: Arc::new(r1cs), key: Arc::new(key), size };
 
+    let circuit_source = Arc::new(held);
+    for multiples in arguments.multiples.iter().copied() {
+        println!("\nmultiples of the key's points: {multiples}");
+        let run = session(&arguments, &found, &circuit_source, &input, &statement, multiples)?;
+        report(&arguments, &found, multiples, run)?;
+    }
+    Ok(())
+}
+
+/// What an engine took for its jobs.
+struct Run {
+    alone: Vec<Duration>,
+    together: Duration,
+    utilization: Option<f64>,
+}
+
+/// Starts an engine and proves.
+fn session(
+    arguments: &Arguments,
+    found: &Found,
+    source: &Arc<Held>,
+    input: &Input,
+    statement: &Statement,
+    multiples: bool,
+) -> Result<Run> {
+    let (circuit, partitions) = (arguments.circuit, statement.partitions() as u32);
     let mut config = EngineConfig {
         memory: MemoryConfig { total_budget: TotalBudget::Bytes(arguments.host), ..MemoryConfig::default() },
+        multiples,
         ..EngineConfig::default()
     };
     if let Some(workers) = arguments.partition_workers {
@@ -192,11 +221,12 @@ fn main() -> Result<()> {
     let recorder = Arc::new(Recorder::new("a sector's proofs", Limits::default()));
     let memory = Memory { device_limit: arguments.device_memory, ..Memory::default() };
     let engine = Engine::start_recorded(config, found.specs(&memory), Arc::clone(&recorder))?;
-    let registered = engine.register(held)?;
+    let registered = engine.register(Arc::clone(source))?;
     let submit = || engine.submit(registered, input.job(circuit, partitions), JobOptions::default());
 
     // The first one finds neither matrices nor key on the device.
     let first = timed("first job", || bytes_of(&submit()))?;
+    let vk = groth16::VerifyingKey::<blstrs::Bls12>::read(&source.key.vk.to_bytes()?[..])?;
     let vk = prepare_verifying_key(&vk);
     for (k, proof) in first.chunks(cuzk_filecoin::PROOF_BYTES_PER_PARTITION).enumerate() {
         let inputs = statement.partition(k)?.public_inputs()?;
@@ -226,7 +256,8 @@ fn main() -> Result<()> {
     }
     let together = started.elapsed();
     let timeline = recorder.snapshot(recorder.now()).between(begin, recorder.now());
-    println!("{}", Summary::of(&timeline));
+    let summary = Summary::of(&timeline);
+    println!("{summary}");
     if let Some(path) = &arguments.html {
         timeline.write_html(fs::File::create(path)?)?;
     }
@@ -234,18 +265,12 @@ fn main() -> Result<()> {
         println!("{pool:?}: {usage:?}");
     }
     println!("peak resident memory, key and matrices included: {} bytes", resident("VmHWM"));
-    report(&arguments, &found, alone, together, Summary::of(&timeline).utilization())?;
     engine.shutdown(Shutdown::Drain);
-    Ok(())
+    Ok(Run { alone, together, utilization: summary.utilization() })
 }
 
-fn report(
-    arguments: &Arguments,
-    found: &Found,
-    mut alone: Vec<Duration>,
-    together: Duration,
-    utilization: Option<f64>,
-) -> Result<()> {
+fn report(arguments: &Arguments, found: &Found, multiples: bool, run: Run) -> Result<()> {
+    let Run { mut alone, together, utilization } = run;
     let device = &found.devices()[0];
     let measurement = |what: &str, size: String, ours: f64, unit: &str| Measurement {
         what: what.to_owned(),
@@ -258,7 +283,7 @@ fn report(
         driver: device.driver.clone(),
     };
     let record = arguments.record.as_deref();
-    let circuit = arguments.circuit;
+    let circuit = format!("{}{}", arguments.circuit, if multiples { ", multiples" } else { "" });
     alone.sort_unstable();
     if let Some(median) = alone.get(alone.len() / 2) {
         measurement("proof, alone", circuit.to_string(), median.as_secs_f64(), "s").report(record)?;

@@ -6,7 +6,8 @@ use cuzk_curve::{CurveId, MontgomeryRepr, repr};
 
 use crate::{
     Backend, DeviceInfo, DeviceOps, DeviceOptions, MemoryUsage, Result, Stream,
-    objects::{Bases, Buffer, Density, HostBuffer, Matrix, Owned},
+    density::{Bitmap, Density},
+    objects::{Bases, Buffer, HostBuffer, Matrix, Owned},
     plan::{BasesSpec, MatrixView},
     validate,
     workspace::{Operation, Workspace},
@@ -124,8 +125,7 @@ impl Device {
         validate::bitmap("load_density", "the bitmap", bits, len)?;
         Ok(Density {
             owned: Arc::new(Owned::new(&self.ops, self.ops.density_create(bits, len)?)),
-            bits: bits.into(),
-            len,
+            bits: Bitmap::new(bits, len),
         })
     }
 

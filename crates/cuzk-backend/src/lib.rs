@@ -44,6 +44,7 @@
 #![forbid(unsafe_code)]
 #![deny(rustdoc::broken_intra_doc_links)]
 
+mod density;
 mod device;
 mod error;
 mod info;
@@ -58,10 +59,11 @@ mod table;
 mod validate;
 mod workspace;
 
+pub use density::Density;
 pub use device::{BasesLoader, Device};
 pub use error::{BackendError, Pool, Result};
 pub use info::{DeviceInfo, DeviceOptions, MemoryUsage, PoolUsage};
-pub use objects::{Bases, Buffer, Density, DeviceAssignment, Event, HostBuffer, Matrix, Pending};
+pub use objects::{Bases, Buffer, DeviceAssignment, Event, HostBuffer, Matrix, Pending};
 pub use ops::{
     AssignmentId, Backend, BasesId, BufferId, DensityId, DeviceOps, EventId, Handle, HostId, HostMemory, MatrixId,
     MsmOperands, PendingId, StreamId,

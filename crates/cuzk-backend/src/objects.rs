@@ -6,7 +6,7 @@ use cuzk_curve::{AffineRepr, CurveId, GroupId, repr};
 
 use crate::{
     DeviceOps, Result, Stream,
-    ops::{AssignmentId, BasesId, BufferId, DensityId, EventId, Handle, HostId, HostMemory, MatrixId, PendingId},
+    ops::{AssignmentId, BasesId, BufferId, EventId, Handle, HostId, HostMemory, MatrixId, PendingId},
     plan::BasesSpec,
     validate,
 };
@@ -154,44 +154,6 @@ impl Matrix {
     pub fn n_columns(&self) -> u64 {
         self.n_columns
     }
-}
-
-/// A bitmap over the variables on a device: which of them a query has a base for.
-#[derive(Clone, Debug)]
-pub struct Density {
-    pub(crate) owned: Arc<Owned<DensityId>>,
-    /// The bits, for counting on the host.
-    pub(crate) bits: Arc<[u64]>,
-    pub(crate) len: u64,
-}
-
-impl Density {
-    /// Number of variables.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether it ranges over no variable.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// How many of the variables `first .. first + len` have a base.
-    pub fn count(&self, first: u64, len: u64) -> u64 {
-        let end = first.saturating_add(len).min(self.len);
-        (first / 64..end.div_ceil(64))
-            .map(|word| {
-                let low = first.saturating_sub(word * 64).min(64);
-                let high = (end - word * 64).min(64);
-                let mask = mask_below(high) & !mask_below(low);
-                u64::from((self.bits[word as usize] & mask).count_ones())
-            })
-            .sum()
-    }
-}
-
-fn mask_below(bit: u64) -> u64 {
-    if bit >= 64 { u64::MAX } else { (1 << bit) - 1 }
 }
 
 /// A packed assignment on a device.

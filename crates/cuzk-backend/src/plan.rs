@@ -7,7 +7,10 @@ use std::ops::Range;
 
 use cuzk_curve::{CurveId, GroupId};
 
-use crate::objects::{Buffer, Density, DeviceAssignment};
+use crate::{
+    density::Density,
+    objects::{Buffer, DeviceAssignment},
+};
 
 /// Which way a number-theoretic transform goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -288,7 +288,7 @@ pub(crate) fn msm(bases: &Bases, scalars: &MsmScalars<'_>) -> Result<()> {
             let len = variables.end - variables.start;
             match density {
                 Some(density) => {
-                    equal(OP, "the density's number of variables", assignment.n_variables, density.len)?;
+                    equal(OP, "the density's number of variables", assignment.n_variables, density.len())?;
                     density.count(variables.start, len)
                 }
                 None => len,
