@@ -4,7 +4,7 @@ use cuzk_backend::{CoefficientIndices, Density, Device, Matrix, MatrixView, RowO
 use cuzk_curve::{CurveId, ScalarRepr, repr};
 use cuzk_r1cs::{CoeffIndices, CsrMatrix, R1cs};
 
-use crate::ProveError;
+use crate::{ProveError, pace::Pace};
 
 /// What a prover needs of a constraint system, on a device: the matrices A and B and which variables occur in them. C is not
 /// needed: for a satisfied system C·w is the product of the other two, and for any other the proof fails its verification.
@@ -18,6 +18,7 @@ pub struct DeviceCircuit {
     pub(crate) n_inputs: u64,
     pub(crate) n_variables: u64,
     pub(crate) log_n: u32,
+    pub(crate) pace: Pace,
 }
 
 impl DeviceCircuit {
@@ -37,6 +38,7 @@ impl DeviceCircuit {
             n_inputs: r1cs.n_inputs() as u64,
             n_variables,
             log_n: r1cs.log_domain(),
+            pace: Pace::default(),
         })
     }
 

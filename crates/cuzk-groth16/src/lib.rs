@@ -59,6 +59,7 @@
 mod circuit;
 mod error;
 mod key;
+mod pace;
 mod proof;
 mod prove;
 pub mod qap;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cuzk_backend::{AssignmentView, DeviceAssignment, Event, MsmScalars, Pending, QuotientPlan, Stream};
+use cuzk_backend::{AssignmentView, DeviceAssignment, MsmScalars, Pending, QuotientPlan, Stream};
 use cuzk_curve::{Curve, repr};
 use cuzk_keys::VerifyingKey;
 use cuzk_r1cs::Assignment;
@@ -14,7 +14,11 @@ use ff::Field;
 use group::{Curve as _, Group};
 use rand_core::{OsRng, RngCore};
 
-use crate::{DeviceCircuit, DeviceKey, Proof, ProveError, key::VerifyingHalf};
+use crate::{
+    DeviceCircuit, DeviceKey, Proof, ProveError,
+    key::VerifyingHalf,
+    pace::{Clock, Span, Wanted, times},
+};
 
 /// The two scalars that make a proof reveal nothing of the witness.
 #[derive(Clone, Copy)]
@@ -135,72 +139,6 @@ impl<C: Curve> PreparedProof<C> {
     }
 }
 
-/// What a stage did in its stream, between two marks.
-#[derive(Debug)]
-struct Span {
-    stage: Stage,
-    begin: Event,
-    end: Event,
-}
-
-/// Marks in a stream where its stages end, and their times by the device's clock.
-struct Clock<'a> {
-    stream: &'a Stream,
-    begin: Event,
-    spans: Vec<Span>,
-}
-
-impl<'a> Clock<'a> {
-    fn new(stream: &'a Stream) -> Result<Self, ProveError> {
-        Ok(Self { stream, begin: stream.record()?, spans: Vec::new() })
-    }
-
-    /// The work enqueued since the last mark is this stage.
-    fn mark(&mut self, stage: Stage) -> Result<(), ProveError> {
-        let end = self.stream.record()?;
-        let begin = std::mem::replace(&mut self.begin, end.clone());
-        self.spans.push(Span { stage, begin, end });
-        Ok(())
-    }
-}
-
-/// Waits for all of these stages.
-fn times(spans: &[Span]) -> Result<StageTimes, ProveError> {
-    spans.iter().map(|s| Ok((s.stage, s.end.elapsed_since(&s.begin)?))).collect()
-}
-
-/// From this size of the domain on, an operation takes so long that the gap before the next one, tens of microseconds
-/// if it is enqueued only then, is nothing.
-const LONG_LOG_N: u32 = 24;
-
-/// Whether a proof is still wanted, asked between its operations.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    cancelled: Option<&'a dyn Fn() -> bool>,
-    /// Whether one operation is enqueued behind the one that runs.
-    ahead: bool,
-}
-
-/// Enqueues no further operation for a proof that is not wanted any more.
-///
-/// For that it waits until the operation before has ended, or, where operations are short, the one before that: then
-/// the device has no gap, and what was enqueued in vain is one short operation at most. Where nobody asks nothing waits.
-fn go_on(clock: &Clock<'_>, wanted: Wanted<'_>) -> Result<(), ProveError> {
-    let Some(cancelled) = wanted.cancelled else { return Ok(()) };
-    let mut behind = clock.spans.iter().rev();
-    let last = behind.next();
-    let awaited = if wanted.ahead { behind.next() } else { last };
-    if let Some(span) = awaited.filter(|_| !cancelled()) {
-        span.end.wait()?;
-    }
-    if !cancelled() {
-        return Ok(());
-    }
-    // The device is not handed on with something still running there.
-    last.map_or(Ok(()), |span| span.end.wait())?;
-    Err(ProveError::Cancelled)
-}
-
 /// Makes all of a proof that needs the device, and returns when the device is done. What it no longer needs by then
 /// (the evaluation vectors, its copy of the assignment) is freed. The same as [`prove_prepare`] and [`prove_prepared`].
 ///
@@ -250,8 +188,9 @@ pub fn prove_prepare<C: Curve>(
 
 /// The second part of [`prove_start`], on the stream and with the circuit of the first: everything that computes.
 ///
-/// `cancelled`, if given, is asked between the operations: when it says true, the operation that runs still ends (and,
-/// for domains below 2^24, the one behind it), all is freed, and the call returns [`ProveError::Cancelled`].
+/// `cancelled`, if given, is asked between the operations: when it says true, the operation that runs still ends (and the
+/// one behind it, for domains below 2^24 or if the first is about to end), all is freed, and the call returns
+/// [`ProveError::Cancelled`].
 ///
 /// # Errors
 /// Circuit, key and assignment do not belong together (with numbers); the device has no room or fails; the proof is not
@@ -273,46 +212,48 @@ pub fn prove_prepared<C: Curve>(
     let device = stream.device();
     let n = 1u64 << circuit.log_n;
     let mut clock = Clock::new(stream)?;
-    let wanted = Wanted { cancelled, ahead: circuit.log_n < LONG_LOG_N };
+    let wanted = Wanted::new(cancelled, circuit.log_n, &circuit.pace);
 
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     let (a, b) = (device.alloc_for::<C::Fr>(n)?, device.alloc_for::<C::Fr>(n)?);
     stream.evaluate(&circuit.a, &w, &a, n)?;
     stream.evaluate(&circuit.b, &w, &b, n)?;
     clock.mark(Stage::Evaluate)?;
 
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     stream.quotient(&QuotientPlan { curve: C::ID, log_n: circuit.log_n }, &a, &b)?;
     drop(b);
     clock.mark(Stage::Quotient)?;
 
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     let h = stream.msm(&key.h, &MsmScalars::Dense { buffer: &a, first: 0, len: n - 1 })?;
     drop(a);
     clock.mark(Stage::MsmH)?;
 
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     let l = stream
         .msm(&key.l, &MsmScalars::Assignment { assignment: &w, variables: n_inputs..n_variables, density: None })?;
     clock.mark(Stage::MsmL)?;
 
     let dense_in =
         |density| MsmScalars::Assignment { assignment: &w, variables: 0..n_variables, density: Some(density) };
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     let a = stream.msm(&key.a, &dense_in(&circuit.a_density))?;
     clock.mark(Stage::MsmA)?;
 
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     let b_g1 = stream.msm(&key.b_g1, &dense_in(&circuit.b_density))?;
     clock.mark(Stage::MsmBG1)?;
 
-    go_on(&clock, wanted)?;
+    wanted.go_on(&clock)?;
     let b_g2 = stream.msm(&key.b_g2, &dense_in(&circuit.b_density))?;
     clock.mark(Stage::MsmBG2)?;
     drop(w);
 
     let mut times = times(&[upload])?;
-    times.extend(self::times(&clock.spans)?);
+    let computed = clock.times()?;
+    circuit.pace.remember(&computed);
+    times.extend(computed);
     Ok(PendingProof { h, l, a, b_g1, b_g2, randomness, verifying: key.verifying.clone(), inputs, times })
 }
 
@@ -354,32 +295,4 @@ fn assemble<C: Curve>(vk: &VerifyingKey<C>, &Randomness { r, s }: &Randomness<C:
     let b_g1 = vk.delta_g1 * s + vk.beta_g1 + sums.b_g1;
     let c = C::G1::identity() + sums.l + sums.h + a * s + b_g1 * r - vk.delta_g1 * (r * s);
     Proof { a: a.to_affine(), b: b.to_affine(), c: c.to_affine() }
-}
-
-#[cfg(test)]
-mod tests {
-    use cuzk_backend::{Device, noop::Noop};
-
-    use super::*;
-
-    /// A device that works only while somebody waits shows what was waited for.
-    #[test]
-    fn a_proof_that_can_be_cancelled_waits_for_the_operation_before_and_short_ones_run_one_ahead() {
-        let go = || false;
-        for (cancelled, ahead, ended) in
-            [(Some(&go as &dyn Fn() -> bool), false, 2), (Some(&go), true, 1), (None, false, 0)]
-        {
-            let device = Device::new(Noop::new(1 << 10));
-            let (stream, buffer) = (device.stream().unwrap(), device.alloc(64).unwrap());
-            let mut clock = Clock::new(&stream).unwrap();
-            for stage in [Stage::Evaluate, Stage::Quotient] {
-                stream.fill_zero(&buffer, 0, 64).unwrap();
-                clock.mark(stage).unwrap();
-            }
-            go_on(&clock, Wanted { cancelled, ahead }).unwrap();
-            // A question is answered before the device goes one step for it: the first operation is asked for first.
-            let seen = clock.spans.iter().take_while(|span| span.end.is_done().unwrap()).count();
-            assert_eq!(seen, ended, "asks: {}, ahead: {ahead}", cancelled.is_some());
-        }
-    }
 }

@@ -151,6 +151,18 @@ fn each_device_is_planned_by_itself() {
         let report = large_job.report().unwrap();
         assert!(report.partitions.iter().all(|p| p.device == Some(DeviceId(0))), "{report:?}");
     }
+    // Whoever is free takes what both can do: on a loaded machine the large one may have been so every time.
+    for _ in 0..100 {
+        if small.faults.count(Call::Quotient) > 0 {
+            break;
+        }
+        let (busy, job) = (
+            engine.submit(only_large, squares(1, large_steps, 3), JobOptions::default()),
+            engine.submit(everywhere, squares(1, small_steps, 6), JobOptions::default()),
+        );
+        expect_squares(&job, 1, small_steps, 6);
+        expect_squares(&busy, 1, large_steps, 3);
+    }
     assert!(small.faults.count(Call::Quotient) > 0, "the small one worked");
     expect_clean(&engine);
     let keys = engine.status().unwrap().keys;
