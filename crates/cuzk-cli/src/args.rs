@@ -15,7 +15,7 @@ use crate::{
 
 /// Proves Filecoin's statements with Groth16, on whatever device a backend offers.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "cuzk", version = cuzk_daemon::VERSION, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

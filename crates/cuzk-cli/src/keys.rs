@@ -40,11 +40,25 @@ pub(crate) fn find(circuit: CircuitId, args: &KeyArgs) -> Result<PathBuf, Failur
     })
 }
 
+/// The verifying key of a circuit in a directory.
+pub(crate) fn verifying(circuit: CircuitId, param_dir: &Path) -> Result<PathBuf, Failure> {
+    let path = param_dir.join(circuit.vk_file_name()?);
+    if path.exists() {
+        return Ok(path);
+    }
+    let what = format!(
+        "no verifying key for {circuit}: {} is not there (--param-dir or FIL_PROOFS_PARAMETER_CACHE names the \
+         directory, --vk a file)",
+        path.display()
+    );
+    Err(Failure::new(Class::Key, what))
+}
+
 /// Opens a key to prove with, and says what kind of key it is.
 pub(crate) fn open_to_prove(path: &Path) -> Result<Box<dyn KeySource<Bls12>>, Failure> {
     let source = open::<Bls12>(path)?;
     if !source.provenance().is_production() {
-        tracing::info!("key {}: {}", path.display(), source.provenance());
+        tracing::warn!("key {}: {}", path.display(), source.provenance());
     }
     Ok(source)
 }

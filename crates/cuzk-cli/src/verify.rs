@@ -10,7 +10,7 @@ use cuzk_keys::VerifyingKey;
 use crate::{
     args::{Global, VerifyArgs},
     failure::Failure,
-    files, report, statement,
+    files, keys, report, statement,
 };
 
 pub(crate) fn run(global: &Global, args: &VerifyArgs) -> Result<(), Failure> {
@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs) -> Result<(), Failure> {
         let statement = statement::read(&args.statement)?;
         let vk = match &args.vk {
             Some(vk) => vk_of(vk)?,
-            None => vk_of(&args.param_dir.join(statement.circuit_id().vk_file_name()?))?,
+            None => vk_of(&keys::verifying(statement.circuit_id(), &args.param_dir)?)?,
         };
         let partitions: Vec<usize> = args.partition.map_or((0..statement.partitions()).collect(), |k| vec![k]);
         let inputs = partitions

@@ -293,6 +293,24 @@ fn what_a_verb_does_not_use_it_does_not_take() {
 }
 
 #[test]
+fn a_verifying_key_that_is_not_there_is_said_with_the_options_that_name_one() {
+    let stage = stage();
+    let vk = stage.proof_of_window(&stage.path("to-verify.bin"));
+    let (proof, vanilla) = (stage.path("to-verify.bin"), fixture("window/vanilla-p0.json"));
+    let meta = meta();
+    let mut arguments = vec!["verify", "-t", "window", "--sector-size", "2k", "--partition", "0"];
+    let (miner, randomness) = (meta["miner_id"].to_string(), meta["randomness"].as_str().unwrap().to_owned());
+    arguments.extend(["--miner", &miner, "--randomness", &randomness, "--proof", proof.to_str().unwrap()]);
+    arguments.extend(["--vanilla", vanilla.to_str().unwrap()]);
+    assert_eq!(code(&stage.cuzk(&[&arguments[..], &["--vk", &vk]].concat())), 0);
+    let refused = stage.cuzk(&[&arguments[..], &["--param-dir", stage.path("nothing").to_str().unwrap()]].concat());
+    assert_eq!(code(&refused), 4, "{}", stderr(&refused));
+    for option in ["--param-dir", "--vk", "FIL_PROOFS_PARAMETER_CACHE"] {
+        assert!(stderr(&refused).contains(option), "{}", stderr(&refused));
+    }
+}
+
+#[test]
 fn a_miner_is_a_number_or_an_address() {
     let stage = stage();
     let proof = stage.path("by-address.bin");
@@ -470,6 +488,8 @@ fn help_and_version_need_nothing() {
         assert_eq!(code(&output), 0);
         assert!(!output.stdout.is_empty());
     }
+    let version = String::from_utf8(stage.cuzk(&["--version"]).stdout).unwrap();
+    assert!(version.starts_with(&format!("cuzk {} (", env!("CARGO_PKG_VERSION"))), "{version}");
     let examples = String::from_utf8(stage.cuzk(&["prove", "--help"]).stdout).unwrap();
     assert!(examples.contains("cuzk prove --c1 c1.json --out proof.bin"));
 }

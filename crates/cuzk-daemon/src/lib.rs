@@ -39,9 +39,12 @@ use cuzk_server::{
 pub use prover::EngineProver;
 pub use settings::Settings;
 
+/// The version, and the commit that it was built from.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CUZK_COMMIT"), ")");
+
 /// Proves Filecoin's statements for whoever asks over gRPC
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version = VERSION, about)]
 struct Program {
     #[command(flatten)]
     args: DaemonArgs,

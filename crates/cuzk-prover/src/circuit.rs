@@ -163,7 +163,7 @@ impl CircuitSource<Bls12> for FilecoinCircuit {
         let source = keys::open::<Bls12>(&self.key)?;
         if self.checked.get().is_none() {
             if !source.provenance().is_production() {
-                tracing::info!("key of {}: {}", self.circuit, source.provenance());
+                tracing::warn!("key of {}: {}", self.circuit, source.provenance());
             }
             // A native key records digests of its sections: damage is found here and named, not by a proof that fails.
             source.verify_digests(&mut ignore_progress)?;

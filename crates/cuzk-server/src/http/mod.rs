@@ -29,8 +29,8 @@ use std::{io, sync::Arc};
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Query, State},
-    http::{StatusCode, header::CONTENT_DISPOSITION, header::CONTENT_TYPE},
+    extract::{DefaultBodyLimit, FromRequestParts, Query, State},
+    http::{StatusCode, header::CONTENT_DISPOSITION, header::CONTENT_TYPE, request::Parts},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -109,7 +109,7 @@ impl Side {
     /// Makes something of what was done in the last minutes, where that may take its time.
     async fn with_timeline<T: Send + 'static>(
         &self,
-        minutes: Minutes,
+        minutes: f64,
         make: impl FnOnce(&Timeline) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Failed> {
         let prover = self.prover.clone();
@@ -118,7 +118,7 @@ impl Side {
         let made = spawn_blocking(move || {
             // Held by what takes the time, also if its caller leaves.
             let _turn = turn;
-            let mut timeline = prover.timeline(minutes.0);
+            let mut timeline = prover.timeline(minutes);
             for mark in &mut timeline.marks {
                 if let JobEvent::Failed { cause } = &mut mark.event {
                     *cause = redact::for_callers(cause).into_owned();
@@ -151,19 +151,21 @@ impl IntoResponse for Failed {
     }
 }
 
-/// How far to look back: more than none, a day at most.
+/// How far to look back, as `?minutes=` says or by default: more than none, a day at most.
 #[derive(Clone, Copy, Debug)]
-struct Minutes(f64);
+struct Minutes<const DEFAULT: u32>(f64);
 
-impl Minutes {
-    const MOST: f64 = 24.0 * 60.0;
+impl<S: Send + Sync, const DEFAULT: u32> FromRequestParts<S> for Minutes<DEFAULT> {
+    type Rejection = Response;
 
-    fn of(asked: Option<f64>, default: f64) -> Result<Self, (StatusCode, &'static str)> {
-        let minutes = asked.unwrap_or(default);
-        if minutes > 0.0 && minutes <= Self::MOST {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        const MOST: f64 = 24.0 * 60.0;
+        let asked = Query::<Asked>::from_request_parts(parts, state).await.map_err(IntoResponse::into_response)?;
+        let minutes = asked.minutes.unwrap_or(DEFAULT.into());
+        if minutes > 0.0 && minutes <= MOST {
             Ok(Self(minutes))
         } else {
-            Err((StatusCode::BAD_REQUEST, "minutes: a number above 0, 1440 at most\n"))
+            Err((StatusCode::BAD_REQUEST, "minutes: a number above 0, 1440 at most\n").into_response())
         }
     }
 }
@@ -193,43 +195,31 @@ async fn status(State(side): State<Side>) -> Result<Response, Failed> {
     Ok(([(CONTENT_TYPE, JSON)], text).into_response())
 }
 
-async fn perfetto(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
-    saved(&side, &asked, (JSON, "cuzk-timeline.json"), |timeline, out| timeline.write_perfetto(out)).await
+async fn perfetto(State(side): State<Side>, Minutes(minutes): Minutes<10>) -> Result<Response, Failed> {
+    saved(&side, minutes, (JSON, "cuzk-timeline.json"), |timeline, out| timeline.write_perfetto(out)).await
 }
 
-async fn native(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
-    saved(&side, &asked, ("application/jsonl", "cuzk-timeline.jsonl"), |timeline, out| timeline.write(out)).await
+async fn native(State(side): State<Side>, Minutes(minutes): Minutes<10>) -> Result<Response, Failed> {
+    saved(&side, minutes, ("application/jsonl", "cuzk-timeline.jsonl"), |timeline, out| timeline.write(out)).await
 }
 
 /// A timeline as a file of a media type and a name.
 async fn saved(
     side: &Side,
-    asked: &Asked,
+    minutes: f64,
     (media_type, name): (&'static str, &'static str),
     write: fn(&Timeline, &mut Vec<u8>) -> io::Result<()>,
 ) -> Result<Response, Failed> {
-    let minutes = match Minutes::of(asked.minutes, 10.0) {
-        Ok(minutes) => minutes,
-        Err(refusal) => return Ok(refusal.into_response()),
-    };
     let text = side.with_timeline(minutes, move |timeline| written(|out| write(timeline, out))).await?;
     let disposition = format!("attachment; filename=\"{name}\"");
     Ok(([(CONTENT_TYPE, media_type.to_owned()), (CONTENT_DISPOSITION, disposition)], text).into_response())
 }
 
-async fn waterfall(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
-    let minutes = match Minutes::of(asked.minutes, 10.0) {
-        Ok(minutes) => minutes,
-        Err(refusal) => return Ok(refusal.into_response()),
-    };
+async fn waterfall(State(side): State<Side>, Minutes(minutes): Minutes<10>) -> Result<Response, Failed> {
     Ok(page::waterfall(side.with_timeline(minutes, |timeline| written(|out| timeline.write_html(out))).await?))
 }
 
-async fn live(State(side): State<Side>, Query(asked): Query<Asked>) -> Result<Response, Failed> {
-    let minutes = match Minutes::of(asked.minutes, 2.0) {
-        Ok(minutes) => minutes,
-        Err(refusal) => return Ok(refusal.into_response()),
-    };
+async fn live(State(side): State<Side>, Minutes(minutes): Minutes<2>) -> Result<Response, Failed> {
     let timeline = side.with_timeline(minutes, |timeline| written(|out| timeline.write_page_data(out))).await?;
     let status = serde_json::to_vec(&side.status().await?)?;
     let text = [b"{\"status\":".as_slice(), &status, b",\"timeline\":", &timeline, b"}"].concat();

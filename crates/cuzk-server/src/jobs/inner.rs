@@ -62,7 +62,7 @@ impl Inner {
         for (record, meta) in unfinished {
             let request = self.journal.check_request(&record);
             let Record { id: job, request_id, digest, accepted_ms, attempts, .. } = record;
-            let live = live(&job, (request_id, digest), &meta, accepted_ms, attempts);
+            let live = live(&job, (request_id.clone(), digest), &meta, accepted_ms, attempts);
             let circuit = live.summary.circuit.clone();
             let mut state = self.state();
             state.resumed += 1;
@@ -70,13 +70,13 @@ impl Inner {
             drop(state);
             match request {
                 Err(error @ cuzk_journal::Error::RequestLost { .. }) => {
-                    tracing::error!(job, circuit, %error, "a job cannot be resumed");
+                    tracing::error!(job, request = request_id, circuit, %error, "a job cannot be resumed");
                     // Nobody asks for it yet; the journal's thread goes on with it.
                     drop(self.conclude(&job, Ending::Failed(error.to_string())));
                 }
                 // What cannot be read now can perhaps when its turn comes.
                 Ok(()) | Err(_) => {
-                    tracing::info!(job, circuit, attempts, "job resumed");
+                    tracing::info!(job, request = request_id, circuit, attempts, "job resumed");
                     self.start(&job);
                 }
             }
