@@ -1,10 +1,13 @@
 //! A proving key on a device.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+};
 
-use cuzk_backend::{Bases, BasesSpec, Device, Residency};
-use cuzk_curve::Curve;
-use cuzk_keys::{KeySource, Section, VerifyingKey};
+use cuzk_backend::{Bases, BasesLoader, BasesSpec, Device, Residency};
+use cuzk_curve::{AffineRepr, Curve};
+use cuzk_keys::{KeyError, KeySource, Section, VerifyingKey};
 use group::prime::PrimeCurveAffine;
 
 use crate::{DeviceCircuit, PreparedVerifyingKey, ProveError, ResidencyPlan};
@@ -31,8 +34,9 @@ pub(crate) struct VerifyingHalf<C: Curve> {
 }
 
 impl<C: Curve> DeviceKey<C> {
-    /// Copies a key to a device, all of it into the device's memory and chunk by chunk: the host holds one chunk of it
-    /// at a time. For keys that surely fit; [`DeviceKey::load_with`] goes by a plan.
+    /// Copies a key to a device, all of it into the device's memory and chunk by chunk: the host holds two chunks of it
+    /// at a time, one that is read and one that travels. For keys that surely fit; [`DeviceKey::load_with`] goes by a
+    /// plan.
     ///
     /// # Errors
     /// The key cannot be read or its verifying key is malformed; the device has no room, or fails.
@@ -82,23 +86,18 @@ impl<C: Curve> DeviceKey<C> {
         let total = Section::ALL.into_iter().map(|section| source.count(section) as u64).sum();
         let mut done = 0;
         let mut load = |section: Section| -> Result<Bases, ProveError> {
-            let spec = spec(section);
             let count = source.count(section);
-            let mut loader = device.bases_loader(spec)?;
-            let chunk = CHUNK.min(count);
-            let mut g1 = vec![C::G1Affine::identity(); if section == Section::BG2 { 0 } else { chunk }];
-            let mut g2 = vec![C::G2Affine::identity(); if section == Section::BG2 { chunk } else { 0 }];
-            for start in (0..count).step_by(CHUNK) {
-                let len = chunk.min(count - start);
-                if section == Section::BG2 {
-                    source.read_g2(section, start, &mut g2[..len])?;
-                    loader.write(&g2[..len])?;
-                } else {
-                    source.read_g1(section, start, &mut g1[..len])?;
-                    loader.write(&g1[..len])?;
-                }
-                done += len as u64;
+            let mut loader = device.bases_loader(spec(section))?;
+            let mut loaded = |points: usize| {
+                done += points as u64;
                 progress(done, total);
+            };
+            if section == Section::BG2 {
+                let read = |start, out: &mut [C::G2Affine]| source.read_g2(section, start, out);
+                copy(count, C::G2Affine::identity(), read, &mut loader, &mut loaded)?;
+            } else {
+                let read = |start, out: &mut [C::G1Affine]| source.read_g1(section, start, out);
+                copy(count, C::G1Affine::identity(), read, &mut loader, &mut loaded)?;
             }
             Ok(loader.finish()?)
         };
@@ -146,5 +145,98 @@ impl<C: Curve> DeviceKey<C> {
             return Err(ProveError::InputMismatch { expected, actual: self.vk().ic.len() });
         }
         Ok(())
+    }
+}
+
+/// Copies `count` points to a device. The next chunk is read, by a thread of its own, while one travels: either takes
+/// seconds for a large key.
+fn copy<A: AffineRepr>(
+    count: usize,
+    filler: A,
+    read: impl Fn(usize, &mut [A]) -> Result<(), KeyError> + Send,
+    loader: &mut BasesLoader,
+    loaded: &mut dyn FnMut(usize),
+) -> Result<(), ProveError> {
+    let chunk = CHUNK.min(count);
+    let (give_back, empty) = mpsc::channel();
+    let (fill, filled) = mpsc::channel();
+    for _ in 0..2 {
+        // The receiver is there.
+        let _sent = give_back.send(vec![filler; chunk]);
+    }
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for start in (0..count).step_by(CHUNK) {
+                // Nobody gives back or takes any more once copying has failed.
+                let Ok(mut points) = empty.recv() else { return };
+                points.truncate(count - start);
+                let read = read(start, &mut points).map(|()| points);
+                let failed = read.is_err();
+                if fill.send(read).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        for read in &filled {
+            let points = read?;
+            loader.write(&points)?;
+            loaded(points.len());
+            // The reader may have read all there is.
+            let _sent = give_back.send(points);
+        }
+        drop(give_back);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cuzk_backend::noop::Noop;
+    use cuzk_curve::{Bls12, CurveId, GroupId};
+
+    use super::*;
+
+    type Point = <Bls12 as pairing::Engine>::G1Affine;
+
+    const COUNT: usize = 2 * CHUNK + 5;
+
+    /// Copies to a list of `room` points; what was read and loaded, in order.
+    fn copied(room: u64, fails_at: usize) -> (Result<(), ProveError>, Vec<usize>) {
+        let device = Device::new(Noop::new(1 << 30));
+        let (curve, group) = (CurveId::Bls12_381, GroupId::G1);
+        let spec = BasesSpec { curve, group, count: room, residency: Residency::Device, multiples: 1 };
+        let mut loader = device.bases_loader(spec).unwrap();
+        let read = |start: usize, out: &mut [Point]| {
+            assert_eq!(out.len(), CHUNK.min(COUNT - start));
+            if start >= fails_at {
+                return Err(KeyError::NotAFile { path: "key".into(), found: "a pipe" });
+            }
+            Ok(())
+        };
+        let mut loaded = Vec::new();
+        let result = copy(COUNT, Point::identity(), read, &mut loader, &mut |points| loaded.push(points));
+        (result, loaded)
+    }
+
+    #[test]
+    fn chunks_are_copied_in_order() {
+        let (result, loaded) = copied(COUNT as u64, usize::MAX);
+        assert!(result.is_ok());
+        assert_eq!(loaded, [CHUNK, CHUNK, 5]);
+    }
+
+    #[test]
+    fn what_fails_on_either_side_ends_it() {
+        for (fails_at, before) in [(0, 0), (CHUNK, 1), (2 * CHUNK, 2)] {
+            let (result, loaded) = copied(COUNT as u64, fails_at);
+            assert!(matches!(result, Err(ProveError::Key(_))), "{result:?}");
+            assert_eq!(loaded.len(), before);
+        }
+        // The device takes fewer than there are.
+        for (room, before) in [(1, 0), (CHUNK as u64, 1)] {
+            let (result, loaded) = copied(room, usize::MAX);
+            assert!(matches!(result, Err(ProveError::Backend(_))), "{result:?}");
+            assert_eq!(loaded.len(), before);
+        }
     }
 }
