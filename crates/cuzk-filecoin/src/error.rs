@@ -134,7 +134,7 @@ pub enum FilecoinError {
         source: RecordError,
     },
 
-    /// The circuit yielded no assignment.
+    /// The values of a circuit's variables make no assignment.
     #[error("{circuit}, partition {partition}: {source}")]
     Witness {
         /// The circuit.
