@@ -1,16 +1,16 @@
-//! What the build and the tests need beside Rust: a C compiler for the assembly of the field arithmetic, and a C++ compiler to run
-//! the kernels' field code on the host.
+//! What the build and the tests need beside Rust: a C compiler for the assembly of the field arithmetic, make for the allocator, and a
+//! C++ compiler to run the kernels' field code on the host.
 
 use std::process::Command;
 
 use crate::command;
 
 pub(crate) fn run() -> Result<(), String> {
-    if command::exists("cc") && command::exists("c++") {
-        println!("deps: a C and a C++ compiler are there, nothing else is needed");
+    if ["cc", "c++", "make"].into_iter().all(command::exists) {
+        println!("deps: a C and a C++ compiler and make are there, nothing else is needed");
         return Ok(());
     }
-    install("a C and a C++ compiler (cc, c++)", &["g++", "libc6-dev"])
+    install("a C and a C++ compiler and make (cc, c++, make)", &["g++", "libc6-dev", "make"])
 }
 
 /// What the tests of the daemon need beside that: a browser, Prometheus' checker, and Python with its environments.
