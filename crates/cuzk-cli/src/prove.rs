@@ -54,6 +54,8 @@ pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
     files::check_target(&args.out)?;
     let cache = files::cache_directory(args.cache_dir.as_deref())?;
     let statement = statement::read(&args.statement)?;
+    // A wrong hash is named here, in moments; after a whole proof all that is known is that it does not verify.
+    statement.check_hashes()?;
     let circuit = statement.circuit_id();
     let wanted = match args.partition {
         Some(k) => vec![statement.partition(k)?],

@@ -311,6 +311,29 @@ fn a_verifying_key_that_is_not_there_is_said_with_the_options_that_name_one() {
 }
 
 #[test]
+fn a_wrong_hash_is_named_before_anything_is_proved() {
+    let stage = stage();
+    let mut vanilla: Vec<String> =
+        serde_json::from_slice(&std::fs::read(fixture("window/vanilla-p0.json")).unwrap()).unwrap();
+    // A digit of a sibling, in base64.
+    let at = vanilla[1].len() - 120;
+    let digit = if vanilla[1].as_bytes()[at] == b'A' { "B" } else { "A" };
+    vanilla[1].replace_range(at..=at, digit);
+    let (file, proof) = (stage.path("wrong.json"), stage.path("wrong.bin"));
+    std::fs::write(&file, serde_json::to_vec(&vanilla).unwrap()).unwrap();
+    let meta = meta();
+    let (miner, randomness) = (meta["miner_id"].to_string(), meta["randomness"].as_str().unwrap().to_owned());
+    let mut arguments = vec!["prove", "-t", "window", "--sector-size", "2k", "--miner", &miner];
+    arguments.extend(["--randomness", &randomness, "--vanilla", file.to_str().unwrap()]);
+    arguments.extend(["--out", proof.to_str().unwrap()]);
+    let refused = stage.cuzk(&arguments);
+    assert_eq!(code(&refused), 3, "{}", stderr(&refused));
+    let place = "vanilla proof 1 (sector ";
+    assert!(stderr(&refused).contains(place) && stderr(&refused).contains("root"), "{}", stderr(&refused));
+    assert!(!proof.exists());
+}
+
+#[test]
 fn a_miner_is_a_number_or_an_address() {
     let stage = stage();
     let proof = stage.path("by-address.bin");
