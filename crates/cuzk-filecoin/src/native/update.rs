@@ -2,7 +2,10 @@
 
 use blstrs::Scalar as Fr;
 use ff::{Field, PrimeField};
-use storage_proofs_update::{PublicParams, constants::hs};
+use storage_proofs_update::{
+    PublicParams,
+    constants::{h_default, h_select, hs},
+};
 
 use super::{
     Witness,
@@ -12,7 +15,7 @@ use super::{
 };
 use crate::{
     SectorSize,
-    circuits::{update_params, update_published_inputs},
+    circuits::update_params,
     error::Fault,
     partition::UpdatePartition,
     wire::{Node, UpdateChallengeProof},
@@ -37,8 +40,7 @@ pub(super) fn generate(
     let UpdatePartition { public, proof } = partition;
     let params = &update_params(size);
     let hs = hs(params.sector_nodes);
-    let h = update_published_inputs(size, public, index)?.h;
-    let h_select = 1 << hs.iter().position(|allowed| *allowed == h).unwrap_or(0);
+    let h_select = h_select(params.sector_nodes, h_default(params.sector_nodes));
     let Some(first) = proof.challenge_proofs.first() else { return Ok(()) };
 
     let k = index as u64;
