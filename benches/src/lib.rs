@@ -2,13 +2,15 @@
 //! benchmarks need.
 #![forbid(unsafe_code)]
 
+mod engine;
 mod process;
 mod synthetic;
 
-use std::{fs, io::Write, path::Path, process::Command};
+use std::{fs, io::Write, path::Path, process::Command, time::Duration};
 
 use serde_json::{Value, json};
 
+pub use engine::{EngineOptions, budget, proof_bytes};
 pub use process::{forget_peak, resident};
 pub use synthetic::Synthetic;
 
@@ -69,4 +71,10 @@ impl Measurement {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(file);
         writeln!(fs::OpenOptions::new().create(true).append(true).open(path)?, "{line}")
     }
+}
+
+/// The one in the middle; 0 of none.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }

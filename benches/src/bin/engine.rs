@@ -9,7 +9,7 @@ use std::{
     collections::VecDeque,
     error::Error,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,24 +17,21 @@ use std::{
 use blstrs::Scalar as Fr;
 use clap::Parser;
 use cuzk_backend::DeviceOptions;
-use cuzk_benches::{Measurement, forget_peak, resident};
+use cuzk_benches::{EngineOptions, Measurement, budget, forget_peak, proof_bytes, resident};
 use cuzk_curve::Bls12;
-use cuzk_engine::{
-    Engine, EngineConfig, JobHandle, JobOptions, MemoryConfig, Shutdown, SourceError, WitnessContext, Workload,
-};
+use cuzk_engine::{Engine, JobHandle, JobOptions, Shutdown, SourceError, WitnessContext, Workload};
 use cuzk_filecoin::CircuitId;
 use cuzk_groth16::{ProveError, Randomness, setup_deterministic};
 use cuzk_keys::write_native;
-use cuzk_plugin::Loader;
 use cuzk_prover::{
     Directories, FilecoinCircuit, FilecoinJob,
-    devices::{self, Found, Memory, Request, Wanted},
+    devices::{self, Found, Wanted},
     keys::KeyPaths,
     matrices,
 };
 use cuzk_r1cs::Assignment;
-use cuzk_scheduler::{CircuitId as Registered, Pool, PoolUsage, TotalBudget, Workers, units::parse_bytes};
-use cuzk_tests::{Fixture, plugin_folder, recorded_seed};
+use cuzk_scheduler::{CircuitId as Registered, Pool, PoolUsage, TotalBudget};
+use cuzk_tests::{Fixture, recorded_seed};
 use cuzk_timeline::{Limits, Recorder, Summary, Timeline};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -51,27 +48,14 @@ struct Arguments {
     /// Of the jobs, this many of each circuit are also proved one by one, for comparison
     #[arg(long, default_value_t = 4)]
     alone: usize,
-    /// Backend: cpu, or a plugin
-    #[arg(long, default_value = "cpu")]
-    backend: String,
     /// On all usable devices of the backend, not only the first
     #[arg(long)]
     all_devices: bool,
-    /// Where plugins are; without, where `cargo xtask build` puts them
-    #[arg(long)]
-    plugin_dir: Option<PathBuf>,
     /// Host memory that may be reserved, such as 2GiB
     #[arg(long, default_value = "auto", value_parser = budget)]
     host: TotalBudget,
-    /// Device memory that may be reserved: a size, or everything
-    #[arg(long, default_value = "0", value_parser = bytes)]
-    device_memory: u64,
-    /// Partitions that are synthesized at a time
-    #[arg(long, default_value = "auto", value_parser = workers)]
-    partition_workers: Workers,
-    /// Partitions at a device at a time
-    #[arg(long, default_value_t = 2)]
-    gpu_workers: usize,
+    #[command(flatten)]
+    engine: EngineOptions,
     /// Where keys are, and are put
     #[arg(long, default_value = "target/engine-keys")]
     param_dir: PathBuf,
@@ -96,21 +80,6 @@ impl std::str::FromStr for Wish {
         let (circuit, jobs) = text.split_once('=').ok_or("CIRCUIT=NUMBER")?;
         let circuit = circuit.parse().map_err(|e| format!("{e}"))?;
         Ok(Self { circuit, jobs: jobs.parse().map_err(|e| format!("{jobs}: {e}"))? })
-    }
-}
-
-fn budget(text: &str) -> std::result::Result<TotalBudget, String> {
-    text.parse().map_err(|e| format!("{e}"))
-}
-
-fn bytes(text: &str) -> std::result::Result<u64, String> {
-    parse_bytes(text).map_err(|e| format!("{e}"))
-}
-
-fn workers(text: &str) -> std::result::Result<Workers, String> {
-    match text {
-        "auto" => Ok(Workers::Auto),
-        n => n.parse().map(Workers::Fixed).map_err(|e| format!("{e}")),
     }
 }
 
@@ -166,32 +135,17 @@ fn make_key(found: &Found, circuit: CircuitId, directories: &Directories) -> Res
     Ok(())
 }
 
-fn proof_bytes(job: &JobHandle<Bls12>) -> Result<Vec<u8>> {
-    Ok(job.wait()?.iter().flat_map(|p| p.proof.to_bytes()).collect())
-}
-
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let directories = Directories { parameters: arguments.param_dir.clone(), cache: arguments.param_dir.join("cache") };
-    let plugins = arguments.plugin_dir.clone().unwrap_or_else(plugin_folder);
-    let found = devices::find(&Request {
-        backend: arguments.backend.clone(),
-        devices: if arguments.all_devices { Wanted::All } else { Wanted::First },
-        loader: Loader::new([plugins], std::iter::empty::<&Path>()),
-    })?;
+    let found = arguments.engine.find(if arguments.all_devices { Wanted::All } else { Wanted::First })?;
     for wish in &arguments.jobs {
         make_key(&found, wish.circuit, &directories)?;
     }
-    let mut config = EngineConfig {
-        memory: MemoryConfig { total_budget: arguments.host, ..MemoryConfig::default() },
-        ..EngineConfig::default()
-    };
-    config.scheduler.partition_workers = arguments.partition_workers;
-    config.scheduler.gpu_workers_per_device = arguments.gpu_workers;
     let empty = resident("VmRSS");
     let recorder = Arc::new(Recorder::new("many proofs at once", Limits::default()));
-    let memory = Memory { device_limit: arguments.device_memory, ..Memory::default() };
-    let engine = Engine::start_recorded(config, found.specs(&memory), Arc::clone(&recorder))?;
+    let config = arguments.engine.config(arguments.host);
+    let engine = Engine::start_recorded(config, found.specs(&arguments.engine.memory()), Arc::clone(&recorder))?;
     let mut cases = Vec::new();
     for Wish { circuit, jobs } in arguments.jobs.iter().cloned() {
         let registered = engine.register(FilecoinCircuit::open(circuit, &directories)?)?;

@@ -19,7 +19,7 @@ use blstrs::{Bls12, Scalar as Fr};
 use clap::Parser;
 use cuzk_backend::{Device, DeviceOptions};
 use cuzk_backend_cpu::CpuBackend;
-use cuzk_benches::Measurement;
+use cuzk_benches::{Measurement, median};
 use cuzk_filecoin::{CircuitId, Partition, ProofKind, Statement, circuits};
 use cuzk_groth16::{DeviceCircuit, DeviceKey, Randomness, prove_start, setup_deterministic};
 use cuzk_keys::{export_params, ignore_progress};
@@ -146,9 +146,4 @@ fn peer_witness(partition: &Partition) -> Result<Assignment<Fr>, Box<dyn Error>>
 
 fn run<C: Circuit<Fr>>(circuit: C) -> Result<Assignment<Fr>, Box<dyn Error>> {
     Ok(WitnessCs::generate(circuit)?)
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
 }

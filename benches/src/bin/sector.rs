@@ -10,7 +10,7 @@ use std::{
     collections::VecDeque,
     error::Error,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,24 +19,22 @@ use bellperson::groth16::{self, prepare_verifying_key, verify_proof};
 use blstrs::Scalar as Fr;
 use clap::Parser;
 use cuzk_backend::{AssignmentShape, DeviceOptions};
-use cuzk_benches::{Measurement, forget_peak, resident};
+use cuzk_benches::{EngineOptions, Measurement, budget, forget_peak, median, proof_bytes, resident};
 use cuzk_curve::Bls12;
-use cuzk_engine::{CircuitSource, Engine, EngineConfig, JobHandle, JobOptions, MemoryConfig, Shutdown, SourceError};
+use cuzk_engine::{CircuitSource, Engine, EngineConfig, JobOptions, Shutdown, SourceError};
 use cuzk_filecoin::{
     CircuitId, ProofKind, Statement, parse_c1,
     synthetic::{self, SealInput},
 };
 use cuzk_groth16::{CircuitShape, setup_deterministic};
 use cuzk_keys::{KeySource, ProvingKey};
-use cuzk_plugin::Loader;
 use cuzk_prover::{
     FilecoinJob, WitnessSize,
-    devices::{self, Found, Memory, Request, Wanted},
+    devices::{Found, Wanted},
     matrices,
 };
 use cuzk_r1cs::R1cs;
-use cuzk_scheduler::{TotalBudget, Workers, units::parse_bytes};
-use cuzk_tests::plugin_folder;
+use cuzk_scheduler::TotalBudget;
 use cuzk_timeline::{Limits, Recorder, Summary};
 use rand_core::OsRng;
 
@@ -62,24 +60,11 @@ struct Arguments {
     /// Of these so many that have not ended, at most
     #[arg(long, default_value_t = 2)]
     concurrency: usize,
-    /// Backend: cpu, or a plugin
-    #[arg(long, default_value = "cpu")]
-    backend: String,
-    /// Where plugins are; without, where `cargo xtask build` puts them
-    #[arg(long)]
-    plugin_dir: Option<PathBuf>,
     /// Host memory that may be reserved
-    #[arg(long, default_value = "24GiB", value_parser = bytes)]
-    host: u64,
-    /// Device memory that may be reserved: a size, or everything
-    #[arg(long, default_value = "0", value_parser = bytes)]
-    device_memory: u64,
-    /// Partitions that are synthesized at a time; chosen without
-    #[arg(long)]
-    partition_workers: Option<usize>,
-    /// Partitions at the device at a time
-    #[arg(long, default_value_t = 2)]
-    gpu_workers: usize,
+    #[arg(long, default_value = "24GiB", value_parser = budget)]
+    host: TotalBudget,
+    #[command(flatten)]
+    engine: EngineOptions,
     /// Whether to keep multiples of the key's points on the device; both, one after the other, by false,true
     #[arg(long, value_delimiter = ',', action = clap::ArgAction::Set, default_value = "false")]
     multiples: Vec<bool>,
@@ -92,10 +77,6 @@ struct Arguments {
     /// Append the record to this file of benches/results
     #[arg(long)]
     record: Option<String>,
-}
-
-fn bytes(text: &str) -> std::result::Result<u64, String> {
-    parse_bytes(text).map_err(|e| format!("{e}"))
 }
 
 /// A circuit and its key in memory.
@@ -132,7 +113,8 @@ impl CircuitSource<Bls12> for Held {
 #[derive(Clone)]
 enum Input {
     C1(Arc<Vec<u8>>),
-    Parsed(Statement),
+    /// With the bytes of its vanilla proofs.
+    Parsed(Statement, u64),
 }
 
 impl Input {
@@ -141,13 +123,21 @@ impl Input {
             let input = SealInput { size: circuit.sector_size, miner: 1000, number: 1, ticket: [1; 32], seed: [2; 32] };
             return Ok(Self::C1(Arc::new(synthetic::c1(&input, &mut OsRng)?)));
         }
-        Ok(Self::Parsed(synthetic::statement(circuit, sectors, &mut OsRng)?.0))
+        let (statement, bytes) = synthetic::statement(circuit, sectors, &mut OsRng)?;
+        Ok(Self::Parsed(statement, bytes))
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::C1(c1) => c1.len() as u64,
+            Self::Parsed(_, bytes) => *bytes,
+        }
     }
 
     fn statement(&self) -> Result<Statement> {
         Ok(match self {
             Self::C1(bytes) => parse_c1(bytes)?.into(),
-            Self::Parsed(statement) => statement.clone(),
+            Self::Parsed(statement, _) => statement.clone(),
         })
     }
 
@@ -161,17 +151,13 @@ impl Input {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let circuit = arguments.circuit;
-    let found = devices::find(&Request {
-        backend: arguments.backend.clone(),
-        devices: Wanted::First,
-        loader: Loader::new([arguments.plugin_dir.clone().unwrap_or_else(plugin_folder)], std::iter::empty::<&Path>()),
-    })?;
+    let found = arguments.engine.find(Wanted::First)?;
 
     let input = timed("statement made", || Input::synthetic(circuit, arguments.sectors))?;
     let statement = timed("statement parsed", || input.statement())?;
     let partitions = statement.partitions() as u32;
     let witness = timed("witness of a partition, one thread", || Ok(statement.partition(0)?.witness()?))?;
-    let size = WitnessSize::of(&witness, statement_bytes(&input));
+    let size = WitnessSize::of(&witness, input.bytes());
     println!("{circuit}: {partitions} partitions of {} variables", witness.n_variables());
     drop(witness);
     let r1cs = timed("matrices", || match &arguments.cache {
@@ -209,23 +195,14 @@ fn session(
     multiples: bool,
 ) -> Result<Run> {
     let (circuit, partitions) = (arguments.circuit, statement.partitions() as u32);
-    let mut config = EngineConfig {
-        memory: MemoryConfig { total_budget: TotalBudget::Bytes(arguments.host), ..MemoryConfig::default() },
-        multiples,
-        ..EngineConfig::default()
-    };
-    if let Some(workers) = arguments.partition_workers {
-        config.scheduler.partition_workers = Workers::Fixed(workers);
-    }
-    config.scheduler.gpu_workers_per_device = arguments.gpu_workers;
+    let config = EngineConfig { multiples, ..arguments.engine.config(arguments.host) };
     let recorder = Arc::new(Recorder::new("a sector's proofs", Limits::default()));
-    let memory = Memory { device_limit: arguments.device_memory, ..Memory::default() };
-    let engine = Engine::start_recorded(config, found.specs(&memory), Arc::clone(&recorder))?;
+    let engine = Engine::start_recorded(config, found.specs(&arguments.engine.memory()), Arc::clone(&recorder))?;
     let registered = engine.register(Arc::clone(source))?;
     let submit = || engine.submit(registered, input.job(circuit, partitions), JobOptions::default());
 
     // The first one finds neither matrices nor key on the device.
-    let first = timed("first job", || bytes_of(&submit()))?;
+    let first = timed("first job", || Ok(proof_bytes(&submit())?))?;
     let vk = groth16::VerifyingKey::<blstrs::Bls12>::read(&source.key.vk.to_bytes()?[..])?;
     let vk = prepare_verifying_key(&vk);
     for (k, proof) in first.chunks(cuzk_filecoin::PROOF_BYTES_PER_PARTITION).enumerate() {
@@ -238,7 +215,7 @@ fn session(
     let mut alone = Vec::new();
     for _ in 0..arguments.alone {
         let started = Instant::now();
-        bytes_of(&submit())?;
+        proof_bytes(&submit())?;
         alone.push(started.elapsed());
         println!("alone: {:.3} s", started.elapsed().as_secs_f64());
     }
@@ -247,12 +224,12 @@ fn session(
     let mut running = VecDeque::new();
     for _ in 0..arguments.jobs {
         if running.len() >= arguments.concurrency {
-            running.pop_front().map_or(Ok(Vec::new()), |job| bytes_of(&job))?;
+            running.pop_front().map_or(Ok(Vec::new()), |job| proof_bytes(&job))?;
         }
         running.push_back(submit());
     }
     for job in running {
-        bytes_of(&job)?;
+        proof_bytes(&job)?;
     }
     let together = started.elapsed();
     let timeline = recorder.snapshot(recorder.now()).between(begin, recorder.now());
@@ -270,7 +247,7 @@ fn session(
 }
 
 fn report(arguments: &Arguments, found: &Found, multiples: bool, run: Run) -> Result<()> {
-    let Run { mut alone, together, utilization } = run;
+    let Run { alone, together, utilization } = run;
     let device = &found.devices()[0];
     let measurement = |what: &str, size: String, ours: f64, unit: &str| Measurement {
         what: what.to_owned(),
@@ -284,9 +261,8 @@ fn report(arguments: &Arguments, found: &Found, multiples: bool, run: Run) -> Re
     };
     let record = arguments.record.as_deref();
     let circuit = format!("{}{}", arguments.circuit, if multiples { ", multiples" } else { "" });
-    alone.sort_unstable();
-    if let Some(median) = alone.get(alone.len() / 2) {
-        measurement("proof, alone", circuit.to_string(), median.as_secs_f64(), "s").report(record)?;
+    if !alone.is_empty() {
+        measurement("proof, alone", circuit.clone(), median(alone).as_secs_f64(), "s").report(record)?;
     }
     if arguments.jobs > 0 {
         let size = format!("{} {circuit} at concurrency {}", arguments.jobs, arguments.concurrency);
@@ -297,17 +273,6 @@ fn report(arguments: &Arguments, found: &Found, multiples: bool, run: Run) -> Re
         }
     }
     Ok(())
-}
-
-fn statement_bytes(input: &Input) -> u64 {
-    match input {
-        Input::C1(bytes) => bytes.len() as u64,
-        Input::Parsed(_) => 0,
-    }
-}
-
-fn bytes_of(job: &JobHandle<Bls12>) -> Result<Vec<u8>> {
-    Ok(job.wait()?.iter().flat_map(|p| p.proof.to_bytes()).collect())
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {

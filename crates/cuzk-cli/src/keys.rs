@@ -27,31 +27,22 @@ pub(crate) fn find(circuit: CircuitId, args: &KeyArgs) -> Result<PathBuf, Failur
         return Ok(key.clone());
     }
     let paths = KeyPaths::of(circuit, &args.param_dir)?;
-    paths.existing().map(Path::to_owned).ok_or_else(|| {
-        let circuit_name = circuit.to_string();
-        Failure::new(
-            Class::Key,
-            format!(
-                "no key for {circuit_name}: {} is not there (--param-dir or FIL_PROOFS_PARAMETER_CACHE names the \
-                 directory; `cuzk setup {circuit_name}` makes a test key)",
-                paths.params.display()
-            ),
-        )
-    })
+    paths
+        .existing()
+        .map(Path::to_owned)
+        .ok_or_else(|| missing("key", circuit, &paths.params, &format!("; `cuzk setup {circuit}` makes a test key")))
 }
 
 /// The verifying key of a circuit in a directory.
 pub(crate) fn verifying(circuit: CircuitId, param_dir: &Path) -> Result<PathBuf, Failure> {
     let path = param_dir.join(circuit.vk_file_name()?);
-    if path.exists() {
-        return Ok(path);
-    }
-    let what = format!(
-        "no verifying key for {circuit}: {} is not there (--param-dir or FIL_PROOFS_PARAMETER_CACHE names the \
-         directory, --vk a file)",
-        path.display()
-    );
-    Err(Failure::new(Class::Key, what))
+    if path.exists() { Ok(path) } else { Err(missing("verifying key", circuit, &path, ", --vk a file")) }
+}
+
+fn missing(what: &str, circuit: CircuitId, path: &Path, or: &str) -> Failure {
+    let path = path.display();
+    let options = "--param-dir or FIL_PROOFS_PARAMETER_CACHE names the directory";
+    Failure::new(Class::Key, format!("no {what} for {circuit}: {path} is not there ({options}{or})"))
 }
 
 /// Opens a key to prove with, and says what kind of key it is.

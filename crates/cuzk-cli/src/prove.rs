@@ -54,14 +54,14 @@ pub(crate) fn run(global: &Global, args: &ProveArgs) -> Result<(), Failure> {
     files::check_target(&args.out)?;
     let cache = files::cache_directory(args.cache_dir.as_deref())?;
     let statement = statement::read(&args.statement)?;
-    // A wrong hash is named here, in moments; after a whole proof all that is known is that it does not verify.
-    statement.check_hashes()?;
     let circuit = statement.circuit_id();
     let wanted = match args.partition {
         Some(k) => vec![statement.partition(k)?],
         None => (0..statement.partitions()).map(|k| statement.partition(k)).collect::<Result<_, _>>()?,
     };
     let source = keys::open_to_prove(&keys::find(circuit, &args.key)?)?;
+    // A wrong hash is named here, in moments; after a whole proof all that is known is that it does not verify.
+    statement.check_hashes()?;
     let chosen = device::open(&args.device)?;
     let r1cs = circuits::load(circuit, &cache)?;
     let shape = CircuitShape::of(&r1cs);

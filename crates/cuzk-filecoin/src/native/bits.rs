@@ -116,6 +116,11 @@ struct Bit {
 }
 
 impl Bit {
+    /// Whether it is the constant of this value.
+    const fn is(self, value: bool) -> bool {
+        !self.variable && self.value == value
+    }
+
     const fn not(self) -> Self {
         Self { value: !self.value, ..self }
     }
@@ -136,19 +141,18 @@ impl Bit {
 
     /// The constant operands in the order in which the gadget looks at them.
     fn ch(a: Self, b: Self, c: Self, aux: &mut Aux) -> Self {
-        let constant = |bit: Self, value| !bit.variable && bit.value == value;
         let value = if a.value { b.value } else { c.value };
         if !a.variable && !b.variable && !c.variable {
             Self { variable: false, value }
-        } else if constant(a, false) {
+        } else if a.is(false) {
             c
-        } else if constant(b, false) {
+        } else if b.is(false) {
             Self::and(a.not(), c, aux)
-        } else if constant(c, false) {
+        } else if c.is(false) {
             Self::and(a, b, aux)
-        } else if constant(c, true) {
+        } else if c.is(true) {
             Self::and(a, b.not(), aux).not()
-        } else if constant(b, true) {
+        } else if b.is(true) {
             Self::and(a.not(), c.not(), aux).not()
         } else {
             Self::allocate(value, aux)
@@ -157,21 +161,20 @@ impl Bit {
 
     /// As [`ch`](Self::ch).
     fn maj(a: Self, b: Self, c: Self, aux: &mut Aux) -> Self {
-        let constant = |bit: Self, value| !bit.variable && bit.value == value;
         let value = (a.value & b.value) ^ (a.value & c.value) ^ (b.value & c.value);
         if !a.variable && !b.variable && !c.variable {
             Self { variable: false, value }
-        } else if constant(a, false) {
+        } else if a.is(false) {
             Self::and(b, c, aux)
-        } else if constant(b, false) {
+        } else if b.is(false) {
             Self::and(a, c, aux)
-        } else if constant(c, false) {
+        } else if c.is(false) {
             Self::and(a, b, aux)
-        } else if constant(c, true) {
+        } else if c.is(true) {
             Self::and(a.not(), b.not(), aux).not()
-        } else if constant(b, true) {
+        } else if b.is(true) {
             Self::and(a.not(), c.not(), aux).not()
-        } else if constant(a, true) {
+        } else if a.is(true) {
             Self::and(b.not(), c.not(), aux).not()
         } else {
             let maj = Self::allocate(value, aux);

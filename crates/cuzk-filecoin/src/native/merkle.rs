@@ -4,6 +4,7 @@ use blstrs::Scalar as Fr;
 use ff::PrimeField;
 
 use super::{
+    Witness,
     bits::{Aux, push_bits_of},
     poseidon, sha256,
 };
@@ -51,41 +52,24 @@ pub(super) fn pack(mut digest: [u8; 32], aux: &mut Aux) -> Fr {
     number
 }
 
-/// What is above a node: its place among its siblings, and these.
-#[derive(Clone, Copy)]
-pub(super) struct Level<'a> {
-    pub(super) index: u64,
-    pub(super) siblings: &'a [Node],
-}
-
-impl Level<'_> {
-    const fn index_bits(&self) -> u32 {
-        (self.siblings.len() + 1).trailing_zeros()
-    }
-}
-
-/// Levels of a proof, from the leaf.
-pub(super) fn levels(proof: &MerkleProof) -> impl Iterator<Item = Level<'_>> {
-    proof.path().map(|PathElement { hashes, index }| Level { index: *index, siblings: hashes })
-}
-
 /// `PoRCircuit` with a leaf and a root that are variables already: of each level, from the leaf, the bits of the index,
-/// the siblings and the hash. Returns what all the indices together are, the leaf's number: it is one input.
+/// the siblings and the hash. What all the indices together are, the leaf's number, is an input.
 ///
 /// # Errors
 /// A sibling that is no scalar, which a checked proof does not have.
-pub(super) fn path(tree: Tree, leaf: Fr, proof: &MerkleProof, aux: &mut Aux) -> Result<Fr, Fault> {
+pub(super) fn include(tree: Tree, leaf: Fr, proof: &MerkleProof, witness: &mut Witness<'_>) -> Result<(), Fault> {
     let mut node = leaf;
     let (mut number, mut height) = (0, 0);
-    for level in levels(proof) {
-        let bits = level.index_bits();
-        aux.push_bits(level.index, bits);
-        number |= level.index << height;
+    for PathElement { hashes, index } in proof.path() {
+        let bits = (hashes.len() + 1).trailing_zeros();
+        witness.aux.push_bits(*index, bits);
+        number |= index << height;
         height += bits;
-        let siblings = push_nodes("sibling", level.siblings, aux)?;
-        node = climb(tree, node, level.index, &siblings, aux);
+        let siblings = push_nodes("sibling", hashes, witness.aux)?;
+        node = climb(tree, node, *index, &siblings, witness.aux);
     }
-    Ok(Fr::from(number))
+    witness.inputs.push(Fr::from(number));
+    Ok(())
 }
 
 /// `AllocatedNum::alloc` of each node.

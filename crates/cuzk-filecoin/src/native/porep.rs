@@ -2,21 +2,19 @@
 
 use blstrs::Scalar as Fr;
 use ff::PrimeField;
+use storage_proofs_porep::stacked::TOTAL_PARENTS;
 
 use super::{
     Witness,
     bits::{Word, push_bits_of},
-    merkle::{self, Tree},
+    merkle::{self, Tree, include},
     poseidon, sha256,
 };
 use crate::{
     error::Fault,
     partition::SealPartition,
-    wire::{ColumnProof, MerkleProof, Node, SealProof},
+    wire::{ColumnProof, Node, SealProof},
 };
-
-/// Parents that a label is the hash of, repetitions counted.
-const TOTAL_PARENTS: usize = storage_proofs_porep::stacked::TOTAL_PARENTS;
 
 pub(super) fn generate(partition: &SealPartition, witness: &mut Witness<'_>) -> Result<(), Fault> {
     let public = &partition.public;
@@ -48,8 +46,7 @@ fn challenge(replica_id: &[u8; 32], proof: &SealProof, witness: &mut Witness<'_>
     let layers = drg_parents.first().map_or(0, Vec::len);
     let mut labels = Vec::with_capacity(layers);
     for layer in 0..layers {
-        let label = label(replica_id, layer, node, &drg_parents, &exp_parents, witness);
-        labels.push(label);
+        labels.push(label(replica_id, layer, node, &drg_parents, &exp_parents, witness));
     }
 
     // The replica's node: the last label, which is the key, and the data.
@@ -102,11 +99,4 @@ fn open(columns: &[ColumnProof], witness: &mut Witness<'_>) -> Result<Vec<Vec<Fr
             Ok(rows)
         })
         .collect()
-}
-
-/// `PoRCircuit` of a leaf and a root that are variables already.
-fn include(tree: Tree, leaf: Fr, proof: &MerkleProof, witness: &mut Witness<'_>) -> Result<(), Fault> {
-    let number = merkle::path(tree, leaf, proof, witness.aux)?;
-    witness.inputs.push(number);
-    Ok(())
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::{
     Witness,
     bits::Aux,
-    merkle::{self, Tree},
+    merkle::{Tree, include},
     poseidon,
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) fn generate(circuit: CircuitId, partition: &PostPartition, out: &mut 
         .collect();
     let Some((last, others)) = slots.split_last() else { return Ok(()) };
 
-    let hashes = 1 + last.1.iter().map(|proof| merkle::levels(proof).count()).sum::<usize>();
+    let hashes = 1 + last.1.iter().map(|proof| proof.path().count()).sum::<usize>();
     let slots_a_part = HASHES_A_PART.div_ceil(hashes);
     if rayon::current_num_threads() == 1 || others.len() <= slots_a_part {
         for slot in others {
@@ -85,8 +85,7 @@ fn sector((sector, openings): Slot<'_>, witness: &mut Witness<'_>) -> Result<(),
     poseidon::hash(&[comm_c, comm_r_last], witness.aux);
     for proof in openings {
         let leaf = witness.alloc("leaf", proof.leaf())?;
-        let number = merkle::path(Tree::Replica, leaf, proof, witness.aux)?;
-        witness.inputs.push(number);
+        include(Tree::Replica, leaf, proof, witness)?;
     }
     Ok(())
 }

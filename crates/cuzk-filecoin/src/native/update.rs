@@ -10,7 +10,7 @@ use storage_proofs_update::{
 use super::{
     Witness,
     bits::{Aux, push_bits_of},
-    merkle::{self, Level, Tree, climb, push_nodes},
+    merkle::{Tree, climb, push_nodes},
     poseidon,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     circuits::update_params,
     error::Fault,
     partition::UpdatePartition,
-    wire::{Node, UpdateChallengeProof},
+    wire::{Node, PathElement, UpdateChallengeProof},
 };
 
 /// What every challenge of a partition needs.
@@ -61,9 +61,11 @@ pub(super) fn generate(
     let root_r_new = witness.alloc("root", first.proof_r_new.root())?;
     let aux = &mut *witness.aux;
     let apex_leaves = push_nodes("apex leaf", &proof.apex_leafs, aux)?;
-    let above = merkle::levels(&first.proof_d_new)
+    let above = first
+        .proof_d_new
+        .path()
         .skip(params.challenge_bit_len - params.partition_bit_len)
-        .map(|level| push_nodes("sibling", level.siblings, aux))
+        .map(|level| push_nodes("sibling", &level.hashes, aux))
         .collect::<Result<Vec<_>, _>>()?;
     poseidon::hash(&[comm_c, root_r_old], aux);
     poseidon::hash(&[comm_c, root_r_new], aux);
@@ -120,13 +122,13 @@ impl Common<'_> {
         let new = old + masked;
         aux.extend([old, data, masked, new]);
 
-        climb_all(Tree::Replica, challenge, old, merkle::levels(&proof.proof_r_old), aux)?;
-        climb_all(Tree::Replica, challenge, new, merkle::levels(&proof.proof_r_new), aux)?;
+        climb_all(Tree::Replica, challenge, old, proof.proof_r_old.path(), aux)?;
+        climb_all(Tree::Replica, challenge, new, proof.proof_r_new.path(), aux)?;
 
         let apex_bits = self.params.apex_leaf_bit_len;
         let below = self.params.challenge_bit_len - self.params.partition_bit_len - apex_bits;
         select(self.apex_leaves, challenge >> below, aux);
-        climb_all(Tree::Data, challenge, data, merkle::levels(&proof.proof_d_new).take(below), aux)
+        climb_all(Tree::Data, challenge, data, proof.proof_d_new.path().take(below), aux)
     }
 
     /// `get_challenge_high_bits`.
@@ -148,10 +150,10 @@ fn climb_all<'a>(
     tree: Tree,
     mut challenge: u64,
     leaf: Fr,
-    levels: impl Iterator<Item = Level<'a>>,
+    levels: impl Iterator<Item = &'a PathElement>,
     aux: &mut Aux,
 ) -> Result<(), Fault> {
-    let siblings: Vec<_> = levels.map(|level| push_nodes("sibling", level.siblings, aux)).collect::<Result<_, _>>()?;
+    let siblings: Vec<_> = levels.map(|level| push_nodes("sibling", &level.hashes, aux)).collect::<Result<_, _>>()?;
     siblings.iter().fold(leaf, |node, siblings| {
         let arity = siblings.len() as u64 + 1;
         let index = challenge % arity;
